@@ -9,7 +9,7 @@
 
 namespace sharefs {
 
-/// The kind of thing that went wrong. The command line maps these to exit codes (cli/exit_code.hpp).
+/// The kind of thing that went wrong. The command line maps these to exit codes (cli/command.hpp).
 enum class ErrorCode {
   failed,      ///< the work could not be done
   usage,       ///< the command line is wrong

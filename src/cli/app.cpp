@@ -2,8 +2,6 @@
 
 #include "base/exception.hpp"
 #include "base/path.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 #include "cli/parser.hpp"
 #include "sys/process/child.hpp"
@@ -33,13 +31,8 @@ std::string working_directory() {
 }
 
 bool wants_json(const Argv& argv) {
-  for (const auto& word : argv) {
-    if (word == "--")
-      return false;
-    if (word == "--json")
-      return true;
-  }
-  return false;
+  const auto dashes = std::ranges::find(argv, "--");
+  return std::find(argv.begin(), dashes, "--json") != dashes;
 }
 
 /// True if the command is `run`, which has the exit codes of env(1): its own failures, also usage errors, differ from
@@ -91,15 +84,13 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   context.envelope.command = std::string(parsed.command->name);
 
   const auto& spec = *parsed.command;
-  const auto elsewhere =
-      !parsed.flags.on.empty()
-          ? run_on_nodes(context, spec, parsed.arguments).map([](int code) { return std::optional(code); })
-      : spec.elsewhere != nullptr ? spec.elsewhere(context, parsed.arguments)
-                                  : std::nullopt;
-  const auto outcome = !elsewhere   ? Result<int>(fail(elsewhere.error()))
-                       : *elsewhere ? Result<int>(**elsewhere)
-                                    : spec.run(context, parsed.arguments);
-  const bool becomes_it = spec.takes_command && spec.effect == Effect::reads; // the command that it runs
+  std::optional<Result<int>> elsewhere;
+  if (!parsed.flags.on.empty())
+    elsewhere = run_on_nodes(context, spec, parsed.arguments);
+  else if (spec.elsewhere != nullptr)
+    elsewhere = spec.elsewhere(context, parsed.arguments);
+  const auto outcome = elsewhere ? *elsewhere : spec.run(context, parsed.arguments);
+  const bool becomes_it = spec.takes_command && !spec.changes; // the command that it runs
   const int code = outcome ? *outcome : becomes_it ? k_exit_run_failed : exit_code_of(outcome.error());
   if (!outcome) {
     context.envelope.error = outcome.error();

@@ -132,15 +132,15 @@ const CommandSpec* find_row(std::string_view name) {
   return nullptr;
 }
 
-std::vector<CommandWord> words_below(const std::string& prefix) {
-  std::vector<CommandWord> found;
+std::vector<HelpRow> words_below(const std::string& prefix) {
+  std::vector<HelpRow> found;
   const auto depth = split_words(prefix).size();
   for (const auto& group : command_groups())
     for (const auto* row : group.commands) {
       const auto parts = split_words(row->name);
       const bool below = parts.size() > depth && (prefix.empty() || row->name.starts_with(prefix + " "));
-      if (below && std::ranges::find(found, parts[depth], &CommandWord::word) == found.end())
-        found.push_back({parts[depth], std::string(row->summary), depth == 0 ? std::string(group.title) : "Commands"});
+      if (below && std::ranges::find(found, parts[depth], &HelpRow::name) == found.end())
+        found.push_back({depth == 0 ? std::string(group.title) : "Commands", parts[depth], std::string(row->summary)});
     }
   return found;
 }

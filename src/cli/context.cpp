@@ -3,15 +3,16 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "config/load.hpp"
+#include "ui/table.hpp"
 
 #include <fmt/format.h>
+#include <ostream>
 #include <utility>
 
 namespace sharefs::cli {
 
 namespace {
 
-constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 /// The read limit is higher than the limit of config::check, which reports a file that is too large.
 constexpr std::size_t k_config_limit = 16U << 20U;
 
@@ -96,6 +97,23 @@ std::string undo_command(const Context& context, const std::string& id) {
       context.host.inherited.is_worker; // root reads the text, but the entry is not in root's journal
   return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
+}
+
+void Context::show(const ui::Table& table, const char* name, Json rows, std::string_view nothing) {
+  envelope.fields[name] = std::move(rows);
+  console.show(table);
+  if (table.empty())
+    console.message(nothing);
+}
+
+int exec_command(Context& context, const Argv& command, const std::vector<std::string>& environment) {
+  context.host.out.flush();
+  context.host.err.flush();
+  const Error error = context.system.exec(command, environment);
+  context.console.error(error);
+  return error.code == ErrorCode::not_found    ? k_exit_not_found
+         : error.code == ErrorCode::permission ? k_exit_not_executable
+                                               : k_exit_run_failed;
 }
 
 Argv with_config(const Context& context, Argv words) {

@@ -2,6 +2,7 @@
 // What a command works with. app.cpp makes it once per process and passes it by reference; it is never global.
 #include "cli/command.hpp"
 #include "config/config.hpp"
+#include "plan/say.hpp"
 #include "sys/system.hpp"
 #include "ui/console.hpp"
 #include "ui/envelope.hpp"
@@ -17,6 +18,8 @@
 
 namespace sharefs::cli {
 
+using Json = nlohmann::ordered_json;
+
 struct GlobalFlags {
   std::string config; ///< --config
   std::string root = "/";
@@ -26,6 +29,9 @@ struct GlobalFlags {
   std::chrono::milliseconds wait{10'000}; ///< longest wait for the host lock
   [[nodiscard]] bool changes_nothing() const { return dry_run || check; }
 };
+
+/// The sharefs.yaml of a machine.
+inline constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 
 /// Stands for a working directory that was removed or cannot be reached; no path lies below it.
 inline constexpr const char* k_no_directory = "/(unreachable)";
@@ -67,6 +73,8 @@ class Context {
   [[nodiscard]] std::string config_path() const;
   /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
   void report(const Diagnoses& diagnoses);
+  /// Prints a table, whose rows are also the list `name` in the envelope; `nothing` is said if the table is empty.
+  void show(const ui::Table& table, const char* name, Json rows, std::string_view nothing = {});
 
  private:
   const Result<config::Config>& load();
@@ -76,8 +84,15 @@ class Context {
   bool m_warned = false; ///< the warning about an unreadable configuration was given
 };
 
+/// Returns the functions by which the flow of a room speaks to the user of this command. They must not outlive
+/// `context`.
+plan::Say say_to(Context& context);
+
 /// Returns the command that undoes an entry of the journal that this command works with: "sharefs undo 17".
 std::string undo_command(const Context& context, const std::string& id);
+
+/// Becomes the command, by exec. If that fails the error is printed, and the exit code of env(1) is returned.
+int exec_command(Context& context, const Argv& command, const std::vector<std::string>& environment);
 
 /// Adds --config to the arguments of a sharefs on another machine or in another process, so that it reads the same
 /// file.

@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 
@@ -97,11 +96,6 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
   return std::nullopt;
 }
 
-Result<std::string> state_of(Context& context, const sys::Identity& identity) {
-  return context.system.mounts().map(
-      [&](const sys::MountTable& mounts) { return plan::state_directory(context.system.files(), identity, mounts); });
-}
-
 } // namespace
 
 Result<bool> ask_consent(Context& context) {
@@ -123,7 +117,9 @@ Result<plan::HostLock> take_lock(Context& context, const std::string& directory,
 }
 
 Result<std::string> state_directory(Context& context) {
-  return state_of(context, context.system.identity());
+  return context.system.mounts().map([&](const sys::MountTable& mounts) {
+    return plan::state_directory(context.system.files(), context.system.identity(), mounts);
+  });
 }
 
 Result<plan::Journal> journal_of(Context& context) {
@@ -131,15 +127,16 @@ Result<plan::Journal> journal_of(Context& context) {
       [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
-std::optional<Unwritable> find_unwritable(sys::System& system, const std::string& directory) {
+Result<void> check_writable(sys::System& system, const std::string& directory) {
   const auto there = system.entry({.path = directory, .follow = true, .space = true, .access = true});
   if (there.exists() && !there.writable)
-    return Unwritable{"it is read-only",
-                      fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(directory))};
+    return fail(ErrorCode::permission, "it is read-only",
+                fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(directory)));
   if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
                       (there.space->files > 0 && there.space->free_files == 0)))
-    return Unwritable{"its disk is full", fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(directory))};
-  return std::nullopt;
+    return fail(ErrorCode::failed, "its disk is full",
+                fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(directory)));
+  return {};
 }
 
 Result<Diagnoses> diagnose_journal(Context& context) {
@@ -151,9 +148,10 @@ Result<Diagnoses> diagnose_journal(Context& context) {
   const auto newest = journal.newest_id();
   if (!newest)
     return Diagnoses{{Severity::error, "SF607", "journal", newest.error().message, newest.error().hint, ""}};
-  if (const auto why = find_unwritable(context.system, state))
-    return says(fmt::format("nothing can be changed, since the journal cannot be written there: {}", why->reason),
-                why->hint);
+  if (const auto writable = check_writable(context.system, state); !writable)
+    return says(
+        fmt::format("nothing can be changed, since the journal cannot be written there: {}", writable.error().message),
+        writable.error().hint);
   const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
@@ -169,7 +167,7 @@ Result<Diagnoses> diagnose_journal(Context& context) {
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
   const auto identity = context.system.identity();
-  TRY_ASSIGN(const auto state, state_of(context, identity));
+  TRY_ASSIGN(const auto state, state_directory(context));
   const plan::Journal journal(context.system.files(), state);
 
   auto newest = journal.newest_id();

@@ -69,13 +69,9 @@ Result<plan::HostLock> take_lock(Context& context, const std::string& directory,
 Result<std::string> state_directory(Context& context);
 /// Returns the journal of this user on this host.
 Result<plan::Journal> journal_of(Context& context);
-/// The reason why nothing can be written to a directory of this host.
-struct Unwritable {
-  std::string reason; ///< "it is read-only", "its disk is full"
-  std::string hint;
-};
-/// Returns nullopt if this user may write to `directory`, and for one that does not exist.
-std::optional<Unwritable> find_unwritable(sys::System& system, const std::string& directory);
+/// Returns an error ("it is read-only", "its disk is full") if this user cannot write to `directory`; none for one that
+/// does not exist.
+Result<void> check_writable(sys::System& system, const std::string& directory);
 /// Reports SF604 if the newest run of this user was cut off, and SF607 if the journal cannot be written or its newest
 /// change cannot be read; without a journal nothing is changed.
 Result<Diagnoses> diagnose_journal(Context& context);

@@ -49,7 +49,7 @@ void FleetProgress::add_answer(const std::string& node, std::string_view state) 
 }
 
 void FleetProgress::add_line(const std::string& node, const std::string& line) {
-  const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = k_longest_line, .depth = 2});
+  const auto json = read_json<Json>(line, {.bytes = k_longest_line, .depth = 2});
   if (!json || !json->is_object() || !json->contains("progress"))
     return;
   read_fields(*json, m_nodes[node]);
@@ -60,11 +60,11 @@ void FleetProgress::add_line(const std::string& node, const std::string& line) {
     return;
   m_reported = seconds;
   const auto sum = sum_of(m_nodes, took);
-  nlohmann::ordered_json text{{"progress", to_utf8(m_what)},
-                              {"bytes", sum.bytes},
-                              {"total_bytes", sum.total_bytes},
-                              {"seconds", seconds.count()},
-                              {"nodes", nlohmann::ordered_json::object()}};
+  Json text{{"progress", to_utf8(m_what)},
+            {"bytes", sum.bytes},
+            {"total_bytes", sum.total_bytes},
+            {"seconds", seconds.count()},
+            {"nodes", Json::object()}};
   for (const auto& [name, each] : m_nodes)
     text["nodes"][name] = {{"bytes", each.bytes}, {"total_bytes", each.total_bytes}};
   m_context.console.message(text.dump());

@@ -1,12 +1,12 @@
+// A change of many nodes: its record on this machine, and its lease on the servers.
 #include "cli/on_nodes.hpp"
 
-#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "plan/private_directory.hpp"
+#include "sys/process/interrupt.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -16,7 +16,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using plan::PrivateDirectory;
 
 constexpr const char* k_request = "run.json";
@@ -144,11 +143,45 @@ Result<int> list_runs(Context& context) {
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});
   }
-  context.envelope.fields["runs"] = std::move(runs);
-  context.console.show(table);
-  if (ids.empty())
-    context.console.message("no change of many nodes is on record");
+  context.show(table, "runs", std::move(runs), ids.empty() ? "no change of many nodes is on record" : "");
   return k_exit_ok;
+}
+
+LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& run, std::chrono::seconds command) {
+  TRY_ASSIGN(auto servers, known_servers(context));
+  std::unique_ptr<LeaseOnServers> lease(new LeaseOnServers(context, run, std::move(servers)));
+  if (lease->m_servers.empty())
+    return lease;
+  const auto identity = context.system.identity();
+  const auto span = std::chrono::minutes(10) + 4 * command;
+  const Argv words{"nodes", "lease",
+                   run,     identity.user + "@" + identity.hostname,
+                   "--for", fmt::format("{}s", std::chrono::seconds(span).count())};
+  TRY_ASSIGN(const auto outcomes, ask_nodes(context, lease->m_servers, words));
+  for (const auto& outcome : outcomes)
+    if (outcome.state == fleet::State::failed)
+      return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
+    else if (!is_good(outcome.state))
+      context.console.warning(
+          fmt::format("{} could not be asked who else changes the cluster: {}", outcome.node, outcome.why));
+  // A server that is off would hold up the end, too.
+  std::erase_if(lease->m_servers, [&](const fleet::Node& server) {
+    return !is_good(std::ranges::find(outcomes, server.name, &fleet::Outcome::node)->state);
+  });
+  return lease;
+}
+
+LeaseOnServers::~LeaseOnServers() {
+  if (m_servers.empty())
+    return;
+  constexpr std::chrono::seconds k_longest{10};
+  const sys::DelayInterrupts delay;
+  const Argv words{"nodes", "lease", m_run, "--release"};
+  const auto outcomes = ask_nodes(m_context, m_servers, words, k_longest);
+  const bool is_given_back = outcomes && std::ranges::all_of(*outcomes, &fleet::is_good, &fleet::Outcome::state);
+  if (!is_given_back)
+    m_context.console.warning("the servers may refuse other administrators until the lease of this run expires",
+                              fmt::format("`sharefs {}` on a server gives it back", shell_join(words)));
 }
 
 } // namespace sharefs::cli

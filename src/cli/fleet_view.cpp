@@ -16,8 +16,6 @@ namespace {
 
 using fleet::Outcome;
 using fleet::State;
-using Json = nlohmann::ordered_json;
-
 /// Collects the nodes of each key; the keys stay in the order of their first node.
 template <class Key> class Grouped {
  public:

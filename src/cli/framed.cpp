@@ -1,7 +1,6 @@
 // --frame: answering another machine.
 #include "cli/app.hpp"
 
-#include "cli/exit_code.hpp"
 #include "fleet/frames.hpp"
 #include "sys/process/captured_output.hpp"
 #include "sys/process/child.hpp"

@@ -1,7 +1,6 @@
 // The help, made from the rows of the commands and fitted to the terminal.
-#include "cli/help.hpp"
-
 #include "base/text.hpp"
+#include "cli/command.hpp"
 #include "cli/on_nodes.hpp"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ std::string line_of(std::string_view title, std::span<const OptionSpec> options,
 
 std::string usage(const CommandSpec& command) {
   std::string out = fmt::format("sharefs {}", command.name);
-  if (!command.options.empty() || command.effect == Effect::changes)
+  if (!command.options.empty() || command.changes)
     out += " [OPTIONS]";
   const auto& positional = command.positional;
   if (!positional.name.empty()) {
@@ -64,14 +63,7 @@ std::string example_lines(std::string_view text, std::size_t width) {
   return out;
 }
 
-/// A row of two columns under a title: a name and its meaning.
-struct Row {
-  std::string_view title;
-  std::string name;
-  std::string meaning;
-};
-
-void add_options(std::vector<Row>& rows, std::string_view title, std::span<const OptionSpec> options) {
+void add_options(std::vector<HelpRow>& rows, const std::string& title, std::span<const OptionSpec> options) {
   for (const auto& option : options) {
     const auto names = join(split(option.names, ','), ", ");
     const auto fallback = option.fallback.empty() ? "" : fmt::format(" [default: {}]", option.fallback);
@@ -81,18 +73,18 @@ void add_options(std::vector<Row>& rows, std::string_view title, std::span<const
 }
 
 /// Gives all names the same width; a longer one gets a line of its own.
-std::string text_of(const std::vector<Row>& rows, std::size_t width) {
+std::string text_of(const std::vector<HelpRow>& rows, std::size_t width) {
   constexpr std::size_t k_margins = 4, k_widest = 30;
   std::size_t names = 0;
   for (const auto& row : rows)
     names = std::max(names, std::min({row.name.size(), k_widest, width / 3}));
   const auto indent = names + k_margins;
   std::string out;
-  std::string_view title;
+  std::string title;
   for (const auto& row : rows) {
     if (row.title != std::exchange(title, row.title))
       out += fmt::format("\n{}:\n", row.title);
-    const auto meaning = fill(row.meaning, width, indent, indent);
+    const auto meaning = fill(row.meaning, width, indent);
     out += row.name.size() > names ? fmt::format("  {}\n{}{}\n", row.name, std::string(indent, ' '), meaning)
                                    : fmt::format("  {:<{}}  {}\n", row.name, names, meaning);
   }
@@ -112,11 +104,11 @@ std::size_t text_width(int columns) {
   return static_cast<std::size_t>(std::clamp(columns, 40, 100));
 }
 
-std::string fill(std::string_view text, std::size_t width, std::size_t indent, std::size_t first_column) {
+std::string fill(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;
-  std::size_t column = first_column;
+  std::size_t column = indent;
   for (const auto& word : split_words(text)) {
-    const bool at_start = column == indent || (out.empty() && column == first_column);
+    const bool at_start = column == indent;
     if (!at_start && column + 1 + word.size() > width) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
@@ -164,21 +156,20 @@ std::string help_of(const std::string& path, std::size_t width) {
   const auto* row = find_row(path);
   const bool is_command = row != nullptr && row->run != nullptr;
   const auto below = words_below(path);
-  std::vector<Row> rows;
+  std::vector<HelpRow> rows;
   if (is_command && !row->positional.name.empty())
     rows.push_back({"Arguments", std::string(row->positional.name), std::string(row->positional.help)});
-  for (const auto& [word, summary, group] : below)
-    rows.push_back({group, word, summary});
+  rows.insert(rows.end(), below.begin(), below.end());
   if (is_command)
     add_options(rows, k_own_options, row->options);
-  if (is_command && row->effect == Effect::changes)
+  if (is_command && row->changes)
     add_options(rows, k_own_options, change_options());
 
-  const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().summary;
+  const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().meaning;
   const auto line =
       is_command ? usage(*row) : fmt::format("sharefs {}COMMAND [OPTIONS]", path.empty() ? "" : path + " ");
   constexpr std::size_t k_behind_usage = 7;
-  auto out = fmt::format("{}\n\nUsage: {}\n", fill(subject, width), fill(line, width, k_behind_usage, k_behind_usage));
+  auto out = fmt::format("{}\n\nUsage: {}\n", fill(subject, width), fill(line, width, k_behind_usage));
   for (const auto& paragraph : split_lines(row == nullptr ? "" : row->description))
     out += "\n" + fill(paragraph, width) + "\n";
   out += text_of(rows, width) + "\n";
@@ -193,7 +184,7 @@ std::string help_of(const std::string& path, std::size_t width) {
 }
 
 std::string help_of_options(std::size_t width) {
-  std::vector<Row> rows;
+  std::vector<HelpRow> rows;
   add_options(rows, k_global_options, global_options());
   add_options(rows, k_global_options, fleet_options());
   return text_of(rows, width).substr(1); // without the empty line above the title

@@ -1,14 +1,17 @@
 #include "cli/on_nodes.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "fleet/sources.hpp"
+#include "cli/fleet_progress.hpp"
+#include "fleet/scratch.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 namespace sharefs::cli {
 
@@ -16,6 +19,100 @@ namespace {
 
 using fleet::Outcome;
 using fleet::State;
+
+/// The default of --node-deadline: for a change. A question to a node then gets less.
+constexpr std::string_view k_default_deadline = "10min";
+
+template <class Number>
+Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most,
+                             Number fallback) {
+  const auto text = arguments.value(name).value_or(std::to_string(fallback));
+  const auto number = parse_number<Number>(text);
+  if (!number || *number < least || *number > most)
+    return not_understood(name, text, fmt::format("a number from {} to {}", least, most));
+  return *number;
+}
+
+/// Reads the options of the command line and finds an installed engine. Error `usage` for srun, if ssh is needed.
+Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments, bool by_ssh = false) {
+  fleet::Settings settings;
+  TRY(choose_engine(context, arguments.value("engine").value_or(""), settings));
+  if (by_ssh && settings.engine->joins_streams)
+    return fail(ErrorCode::usage,
+                fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings.engine->name),
+                "leave --engine out");
+  TRY_ASSIGN(settings.at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
+  TRY_ASSIGN(settings.canary, number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
+  TRY_ASSIGN(const auto command, arguments.duration("node-deadline"));
+  TRY_ASSIGN(settings.most_failures, most_failures_of(arguments));
+  constexpr std::chrono::seconds k_least{1};
+  settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
+  constexpr std::chrono::minutes k_check_deadline{2};
+  settings.check_deadline =
+      arguments.value("node-deadline") == k_default_deadline ? k_check_deadline : settings.command;
+  return settings;
+}
+
+/// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
+/// the output.
+Argv words_for_nodes(const Argv& argv) {
+  Argv given;
+  for (const auto& word : std::span(argv).subspan(1))
+    if (word.size() > 2 && word[0] == '-' && word[1] != '-') // "-nv" is "-n -v", because no short option has a value
+      for (const char letter : word.substr(1))
+        given.push_back({'-', letter});
+    else
+      given.push_back(word);
+  // Behind `--` stand names, and none of these commands has names that begin with `-`.
+  const std::vector<std::string> only_here{"--json", "--yes", "-y", "--quiet", "-q", "--"};
+  Argv words;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto name = given[i].substr(0, given[i].find('='));
+    if (std::ranges::find(fleet_options(), name, &OptionSpec::names) != fleet_options().end())
+      i += name == given[i] ? 1 : 0; // its value is the next word
+    else if (!contains(only_here, given[i]))
+      words.push_back(given[i]);
+  }
+  return words;
+}
+
+/// Runs the request, with progress on the terminal; its files are made in `directory`.
+Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
+                                     const std::string& what) {
+  sys::install_interrupt_handlers();
+  FleetProgress progress(context, what, request.nodes.size());
+  const fleet::Listener listener{
+      .answered = [&](const fleet::Outcome& outcome) { progress.add_answer(outcome.node, to_string(outcome.state)); },
+      .progressed = [&](const std::string& node, const std::string& line) { progress.add_line(node, line); }};
+  auto run = fleet::run_on_nodes(context.system, directory, request, listener);
+  if (run && run->stopped && !run->problem && !run->interrupted)
+    context.console.message(
+        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
+  if (!run || !run->problem)
+    return run;
+  const auto is_known = [](const fleet::Outcome& outcome) { return outcome.state != fleet::State::not_tried; };
+  if (std::ranges::none_of(run->outcomes, is_known))
+    return fail(*run->problem);
+  context.console.error(*run->problem);
+  return run;
+}
+
+/// Runs the request without a record: its files are removed after the answer.
+Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what) {
+  TRY_ASSIGN(const auto parent, fleet_directory(context));
+  TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), parent));
+  request.keeps_record = false;
+  return run_with_progress(context, scratch.path(), request, what);
+}
+
+/// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
+Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"},
+                       const std::string& what = "asking nodes") {
+  request.at_once = true;
+  request.settings.command = request.settings.check_deadline;
+  request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
+  return ask_once(context, std::move(request), what);
+}
 
 /// Prints how to continue a run and how to undo it.
 void report_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
@@ -71,9 +168,9 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
     }
 }
 
-/// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns an exit code
-/// if the command ends here.
-Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
+/// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns a value if
+/// the command ends here.
+std::optional<Result<int>> plan_on_nodes(Context& context, fleet::Request& job) {
   TRY_ASSIGN(auto answers, ask(context, job, {"--check", "--json"}));
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
@@ -81,34 +178,14 @@ Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) 
   for (const auto& outcome : answers.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
-  TRY_ASSIGN(auto agreed, agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures));
-  if (const auto* code = std::get_if<int>(&agreed))
-    return *code;
-  job.nodes = std::get<std::vector<fleet::Node>>(std::move(agreed));
-  return std::nullopt;
-}
-
-/// Returns the sources of nodes in sharefs.yaml, without those for which another program must be asked.
-fleet::Sources sources_of(const config::Config& config) {
-  fleet::Sources sources;
-  sources.origin = {config.file};
-  for (const auto& one : config.nodes.list)
-    sources.list.push_back({one.name, one.address, one.user, one.slots, {}, one.origin});
-  sources.hostfile = config.nodes.hostfile;
-  for (const auto& group : config.nodes.groups)
-    sources.groups.push_back({group.name, group.nodes, group.origin});
-  for (const auto& server : config.servers)
-    sources.servers.push_back({server.name, server.address, {}, {}, {std::string(fleet::k_servers)}, server.origin});
-  return sources;
+  return agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures);
 }
 
 /// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
-  if (!context.flags.yes || context.flags.changes_nothing()) {
-    TRY_ASSIGN(const auto ended, plan_on_nodes(context, job));
-    if (ended)
+  if (!context.flags.yes || context.flags.changes_nothing())
+    if (const auto ended = plan_on_nodes(context, job))
       return *ended;
-  }
   return apply_on_nodes(context, std::move(job));
 }
 
@@ -144,6 +221,16 @@ std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own) {
   return own;
 }
 
+Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings) {
+  settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
+  TRY_ASSIGN(settings.engine, fleet::choose_engine(context.system, name, settings.path));
+  if (settings.engine->joins_streams && !context.environment("SLURM_JOB_ID"))
+    return fail(ErrorCode::usage,
+                "srun reaches nodes inside an allocation of Slurm only: elsewhere it would queue a job",
+                "call it by `salloc -N... sharefs --on ...`, or leave --engine out");
+  return {};
+}
+
 Result<std::string> fleet_directory(Context& context) {
   if (!context.system.files().is_live())
     return fail(ErrorCode::usage, "`--on` reaches running machines, and `--root` names another installation",
@@ -167,22 +254,18 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
   const auto text = arguments.value("max-failures").value_or("3");
   const auto most = fleet::parse_most_failures(text);
   return most ? Result<fleet::MostFailures>(*most)
-              : fail(ErrorCode::usage, fmt::format("option `--max-failures` does not understand `{}`", text),
-                     "a number of nodes, or a part of them: 3, 5%");
+              : not_understood("max-failures", text, "a number of nodes, or a part of them: 3, 5%");
 }
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
   TRY_ASSIGN(request.settings, settings_of(context, arguments, true));
-  if (!in_order)
-    request.settings.command = request.settings.check_deadline;
   request.nodes = nodes;
-  request.at_once = !in_order;
-  return ask_once(context, std::move(request), what);
+  return in_order ? ask_once(context, std::move(request), what) : ask(context, std::move(request), {}, what);
 }
 
-Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<Outcome>& answers, const fleet::MostFailures& most) {
+std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::Node>& nodes,
+                                          const std::vector<Outcome>& answers, const fleet::MostFailures& most) {
   show_plans(context, answers);
   std::vector<fleet::Node> pending;
   std::size_t failures = 0;
@@ -206,58 +289,8 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  return pending;
-}
-
-Result<std::vector<fleet::Node>> known_nodes(Context& context) {
-  TRY_ASSIGN(const auto config, context.config());
-  auto sources = sources_of(*config);
-  sources.slurm = config->nodes.slurm;
-  sources.clustershell = config->nodes.clustershell;
-  return fleet::read_nodes(context.system, sources);
-}
-
-Result<std::vector<fleet::Node>> known_servers(Context& context) {
-  TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(auto nodes, fleet::read_nodes(context.system, sources_of(*config)));
-  std::erase_if(nodes, [](const fleet::Node& node) { return !node.in(fleet::k_servers); });
-  return nodes;
-}
-
-Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern) {
-  TRY_ASSIGN(const auto nodes, known_nodes(context));
-  return chosen_of(nodes, pattern);
-}
-
-Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern) {
-  const bool only_servers =
-      std::ranges::all_of(known, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
-  auto chosen = fleet::select(known, pattern);
-  if (chosen && chosen->empty())
-    return fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
-                only_servers ? "write the machines of the cluster under `nodes:` of sharefs.yaml"
-                             : "`sharefs nodes list` shows the machines and their groups");
-  const auto names = only_servers ? fleet::expand(pattern) : fail(ErrorCode::usage, "");
-  if (chosen || !names)
-    return chosen;
-  std::vector<fleet::Node> free; // there is no list of nodes to compare the names with
-  for (const auto& name : *names) {
-    const auto found = std::ranges::find(known, name, &fleet::Node::name);
-    free.push_back(found != known.end() ? *found
-                                        : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
-  }
-  return free;
-}
-
-std::string named_nodes(const Arguments& arguments) {
-  return arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
-}
-
-Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern) {
-  TRY_ASSIGN(auto nodes, chosen_nodes(context, pattern));
-  const auto identity = context.system.identity();
-  std::erase_if(nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
-  return nodes;
+  nodes = std::move(pending);
+  return std::nullopt;
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
@@ -272,15 +305,13 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   TRY(fleet_directory(context));
   TRY_ASSIGN(auto settings, settings_of(context, arguments));
   TRY_ASSIGN(const auto nodes, chosen_nodes(context, context.flags.on));
-  const bool changes = spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
+  const bool changes = spec.changes && (spec.name != "doctor" || arguments.flag("fix"));
   fleet::Request job{.nodes = nodes,
                      .servers_last = spec.name == "down",
                      .settings = settings,
                      .asking = {.words = words_for_nodes(context.argv), .as_root = changes}};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings.engine->name;
-  if (spec.name == "undo")
-    TRY(find_run(context, arguments, job));
   if (spec.before_nodes != nullptr)
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace sharefs::cli {
@@ -65,12 +64,12 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
 /// Returns the answers of a run. Error `interrupted` if it was interrupted, because answers are missing then.
 Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 
-/// Shows the answers of nodes to the question what has to be done, and asks for consent. Returns the pending nodes if
-/// the user agrees, or the exit code with which the command ends, because nothing has to be done or the user does not
-/// agree. Error `failed` if so many nodes cannot do it that --max-failures forbids the change.
-using Pending = std::variant<int, std::vector<fleet::Node>>;
-Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
+/// Shows the answers of `nodes` to the question what has to be done, and asks for consent. Returns nullopt if the user
+/// agrees; then the nodes with something to do are left in `nodes`. Otherwise returns the end of the command: its exit
+/// code, because nothing has to be done or the user does not agree, or the error `failed`, because so many nodes cannot
+/// do it that --max-failures forbids the change.
+std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::Node>& nodes,
+                                          const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
 /// Prints the plans that nodes have answered to `--check`; equal plans once, with the names of their nodes.
 void show_plans(Context& context, const std::vector<fleet::Outcome>& outcomes);
 
@@ -103,25 +102,10 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                                   const std::vector<fleet::Node>& nodes, const Argv& words);
 
-// ---- parts of the above: how the nodes are asked, and the record of a change ----
+// ---- parts of the above: the record of a change ----
 
-/// The default of --node-deadline: for a change. A question to a node then gets less.
-inline constexpr std::string_view k_default_deadline = "10min";
-
-/// Reads the options of the command line and finds an installed engine. Error `usage` for srun, if ssh is needed.
-Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments, bool by_ssh = false);
 /// Sets the engine of this name, or the first that is installed.
 Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings);
-/// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
-/// the output.
-Argv words_for_nodes(const Argv& argv);
-/// Runs the request, with progress on the terminal; its files are made in `directory`.
-Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
-                                     const std::string& what);
-/// Runs the request without a record: its files are removed after the answer.
-Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what);
-/// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
-Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"});
 
 /// Returns a name for a new record in `directory`, which sorts behind those that are there.
 Result<std::string> new_record_id(Context& context, const std::string& directory);
@@ -131,7 +115,8 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
 /// Returns the rest of a run: the nodes on which it is not done, and the outcomes of the others. An empty `id` is set
 /// to that of the newest run. Error `not_found` with a "did you mean".
 Result<fleet::Request> load_record(Context& context, std::string& id);
-/// Prepares `undo RUN`: changes the job so that each node undoes the change that the run made there.
+/// CommandSpec::before_nodes of `undo RUN`: changes the job so that each node undoes the change that the run made
+/// there.
 Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job);
 
 } // namespace sharefs::cli

@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,7 +32,7 @@ std::string joined(const std::string& prefix, const std::string& word) {
 std::vector<std::string> next_words(const std::string& prefix) {
   std::vector<std::string> words;
   for (auto& one : words_below(prefix))
-    words.push_back(std::move(one.word));
+    words.push_back(std::move(one.name));
   return words;
 }
 
@@ -110,7 +109,7 @@ class Program {
       add_options(app, fleet_options());
     if (command != nullptr) {
       add_options(app, command->options);
-      if (command->effect == Effect::changes)
+      if (command->changes)
         add_options(app, change_options());
       app.prefix_command(command->takes_command);
       if (command->takes_command && command->positional.min > 0)
@@ -121,7 +120,7 @@ class Program {
                        })
             ->expected(static_cast<int>(command->positional.min));
     }
-    for (const auto& [word, summary, group] : words_below(path)) {
+    for (const auto& [title, word, summary] : words_below(path)) {
       auto* below = app.add_subcommand(word);
       below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { define(*below, path); });
     }
@@ -294,9 +293,20 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
   const auto text = value(name).value_or("");
   const auto parsed = parse_duration(text);
   if (!parsed)
-    return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
-                "a number of seconds, or with a unit: 500ms, 5s, 2min, 30d");
+    return not_understood(name, text, "a number of seconds, or with a unit: 500ms, 5s, 2min, 30d");
   return std::chrono::milliseconds(*parsed);
+}
+
+Result<std::chrono::milliseconds> Arguments::time_limit(std::string_view name, std::string_view example) const {
+  auto time = duration(name);
+  if (time && time->count() <= 0)
+    return fail(ErrorCode::usage, fmt::format("--{} must be greater than zero", name),
+                fmt::format("for example --{} {}", name, example));
+  return time;
+}
+
+tl::unexpected<Error> not_understood(std::string_view option, std::string_view value, std::string hint) {
+  return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", option, value), std::move(hint));
 }
 
 Result<Parsed> parse_command_line(const Argv& argv, std::size_t width) {

@@ -1,4 +1,4 @@
-#include "cli/say.hpp"
+#include "cli/context.hpp"
 
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
@@ -28,7 +28,7 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
     if (!context.flags.json || seconds <= said)
       return;
     said = seconds;
-    nlohmann::ordered_json line{{"progress", to_utf8(what)}};
+    Json line{{"progress", to_utf8(what)}};
     add_fields(line, now, JsonTexts::for_people);
     line["seconds"] = seconds.count();
     context.console.message(line.dump());

@@ -32,7 +32,7 @@ struct Complaint {
   std::string what, hint;
   std::string instead = {}; ///< a value that may be right; the hint offers it if sharefs accepts it
 };
-using Rule = std::optional<Complaint> (*)(std::string_view value);
+using Rule = std::optional<Complaint>(std::string_view value);
 
 /// A struct that one mapping of the file describes.
 struct Item {
@@ -58,8 +58,8 @@ struct Key {
   std::string_view choices; ///< for choice, access, boolean and integer: "safe|recipe|immutable"
   std::string_view description;
   Field field;
-  Rule rule = nullptr; ///< an additional rule beside that of the type
-  bool unique = false; ///< no two sibling mappings may have the same value
+  Rule* rule = nullptr; ///< an additional rule beside that of the type
+  bool unique = false;  ///< no two sibling mappings may have the same value
 
   [[nodiscard]] std::string_view last_name() const; ///< "servers.*.exports[].path" -> "path", without `[]`
   [[nodiscard]] bool is_element() const { return name.ends_with("[]"); }
@@ -79,5 +79,17 @@ const std::vector<const Key*>& children_of(std::string_view parent);
 
 std::string to_yaml(const Config& config); ///< every key with its value, defaults included
 nlohmann::ordered_json to_json(const Config& config);
+
+// ---- values.cpp: rules for values in addition to their types, pure functions of the text that the rows name ----
+
+Rule account_rule, below_root_rule, mount_point_rule, share_rule, client_rule, conda_rule, environment_rule, flag_rule,
+    host_rule, mode_rule, nodes_rule, group_rule, partition_rule, slots_rule, option_rule, program_rule, remote_rule,
+    size_rule, count_rule, interval_rule, textfile_rule;
+
+/// Applies the rules of the key's type and of the key itself. Returns nullopt if the value is right. The hint offers
+/// another value only if that value is right.
+std::optional<Complaint> check_value(const Key& key, std::string_view value);
+/// Applies the rule for a name that the user chose (`servers.*`, `mounts.*`).
+std::optional<Complaint> check_name(std::string_view name);
 
 } // namespace sharefs::config

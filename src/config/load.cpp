@@ -3,9 +3,9 @@
 #include "base/argv.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
+#include "config/keys.hpp"
 #include "config/source.hpp"
 #include "config/tree.hpp"
-#include "config/values.hpp"
 #include "config/yaml_text.hpp"
 
 #include <algorithm>

@@ -115,16 +115,10 @@ Error Source::error(const Problem& problem) const {
   const auto [text, column] = excerpt(source, static_cast<std::size_t>(problem.place.column) - 1);
   // Tabs stay tabs in both lines, so that the caret stands in the right place at every tab width.
   std::string caret;
-  std::size_t passed = 0;
-  for (const char c : text) {
-    if (passed >= column)
-      break;
-    if (is_continuation(c))
-      continue;
-    caret += c == '\t' ? '\t' : ' ';
-    ++passed;
-  }
-  caret.append(column - passed, ' ');
+  for (const char c : text.substr(0, offset_of(text, column)))
+    if (!is_continuation(c))
+      caret += c == '\t' ? '\t' : ' ';
+  caret.append(column - caret.size(), ' ');
   const auto number = std::to_string(problem.place.line);
   error.context = fmt::format("  {} | {}\n  {} | {}^", number, text, std::string(number.size(), ' '), caret);
   return error;

@@ -1,4 +1,4 @@
-#include "config/values.hpp"
+#include "config/keys.hpp"
 
 #include "base/path.hpp"
 #include "base/source.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Messages of a room's flow to a person while it works. The command line fills in the functions (cli/say.hpp), and
+// Messages of a room's flow to a person while it works. The command line fills in the functions (cli/say.cpp), and
 // tests fill in their own. So no flow knows the console, the command's flags or the JSON document.
 #include "base/diagnosis.hpp"
 #include "tree/tree.hpp"

@@ -112,6 +112,11 @@ void Console::show(const plan::Plan& plan, const plan::Report& report, std::stri
     message(summary);
 }
 
+void Console::print(std::string_view text) {
+  if (!m_options.json)
+    m_out << text;
+}
+
 void Console::show(const Table& table) {
   if (!m_options.json && !table.empty())
     m_out << table.render(m_options) << std::flush;

@@ -59,6 +59,8 @@ class Console {
   /// `undo` is the command in it.
   void show(const plan::Plan& plan, const plan::Report& report, std::string_view undo);
 
+  /// Prints data on stdout as it is; nothing beside a JSON document.
+  void print(std::string_view text);
   /// Prints the table on stdout. An empty table is not printed, and none beside a JSON document.
   void show(const Table& table);
 

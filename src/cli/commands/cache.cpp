@@ -6,14 +6,10 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <ostream>
 
 namespace sharefs::cli {
 namespace {
@@ -35,7 +31,7 @@ std::int64_t seconds_now(Context& context) {
   return std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
 }
 
-nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
+Json cache_json(const cachefix::CacheEntry& entry) {
   return {{"path", to_utf8(entry.path)},
           {"stands_for", to_utf8(entry.stands_for)},
           {"bytes", entry.bytes},
@@ -46,7 +42,7 @@ nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
 Result<int> cache_list(Context& context, const Arguments&) {
   TRY_ASSIGN(const auto caches, list_own_caches(context));
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const cachefix::CacheEntry& entry : caches) {
     table.add({{to_utf8(entry.path)},
                {entry.stands_for.empty() ? "-" : to_utf8(entry.stands_for)},
@@ -55,10 +51,7 @@ Result<int> cache_list(Context& context, const Arguments&) {
                {entry.in_use}});
     json.push_back(cache_json(entry));
   }
-  context.envelope.fields["caches"] = std::move(json);
-  context.console.show(table);
-  if (table.empty())
-    context.console.message("no caches of `sharefs run` on this host");
+  context.show(table, "caches", std::move(json), "no caches of `sharefs run` on this host");
   return k_exit_ok;
 }
 
@@ -69,14 +62,12 @@ Result<cachefix::PruneRequest> prune_request(const Arguments& arguments) {
     text += "d";
   const auto time = parse_duration(text);
   if (!time)
-    return fail(ErrorCode::usage, fmt::format("option `--older-than` does not understand `{}`", text),
-                "a number of days, or with a unit: 14, 12h, 30d");
+    return not_understood("older-than", text, "a number of days, or with a unit: 14, 12h, 30d");
   request.older_than = *time / 1000;
   if (const auto keep = arguments.value("keep-size")) {
     request.keep = parse_size(*keep);
     if (!request.keep)
-      return fail(ErrorCode::usage, "option `--keep-size` does not understand `" + *keep + "`",
-                  "a size: 500M, 10G, 1T");
+      return not_understood("keep-size", *keep, "a size: 500M, 10G, 1T");
   }
   return request;
 }
@@ -102,21 +93,18 @@ Result<int> cache_place(Context& context, const Arguments& arguments) {
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
   const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
                                            : cachefix::place_of(context.system, path, choices.local);
-  if (context.flags.json) {
-    context.envelope.fields = {{"place", place.place},
-                               {"directory", to_utf8(place.directory)},
-                               {"reason", to_utf8(place.reason)},
-                               {"shared", place.shared},
-                               {"excludes", place.excludes},
-                               {"build", caches.build},
-                               {"when", caches.when},
-                               {"keep", cachefix::kept_variables(choices.rules.user)}};
-    return k_exit_ok;
-  }
+  context.envelope.fields = {{"place", place.place},
+                             {"directory", to_utf8(place.directory)},
+                             {"reason", to_utf8(place.reason)},
+                             {"shared", place.shared},
+                             {"excludes", place.excludes},
+                             {"build", caches.build},
+                             {"when", caches.when},
+                             {"keep", cachefix::kept_variables(choices.rules.user)}};
   const std::string where = place.place == "local"    ? "in " + place.directory
                             : place.place == "unique" ? "there, under a name of its own"
                                                       : "there";
-  context.host.out << to_utf8(path + ": built " + where + ": " + place.reason) << '\n';
+  context.console.print(to_utf8(path + ": built " + where + ": " + place.reason) + "\n");
   return k_exit_ok;
 }
 
@@ -130,7 +118,6 @@ extern const CommandSpec k_cache_place_command{
                    "where no disk of this node can be used; `leave` is what is not shared.",
     .example = "sharefs cache place /data/share/cache\n"
                "sharefs cache place /data/share/cache --json",
-    .effect = Effect::reads,
     .positional = {.name = "PATH", .help = "the cache", .min = 1, .max = 1},
     .run = cache_place,
 };
@@ -141,7 +128,6 @@ extern const CommandSpec k_cache_list_command{
     .description = "Your caches on this host: which shared path each stands for, its size, when it was last used, and "
                    "whether a live process uses it.",
     .example = "sharefs cache list",
-    .effect = Effect::reads,
     .on_nodes = true,
     .run = cache_list,
 };
@@ -153,7 +139,7 @@ extern const CommandSpec k_cache_prune_command{
                    "shared storage is touched: a job that needs a deleted cache builds it again. Cannot be undone.",
     .example = "sharefs cache prune --older-than 14 --yes\n"
                "sharefs cache prune --older-than 0 --keep-size 200G --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--older-than",
                  .value = "TIME",
                  .help = "only those not used for so long; a number is days",

@@ -3,21 +3,17 @@
 #include "base/text.hpp"
 #include "cachefix/script.hpp"
 #include "cli/context.hpp"
-#include "cli/exit_code.hpp"
 #include "ui/table.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 namespace {
 
 constexpr std::size_t k_most_bytes = 1U << 20U;
 
-nlohmann::ordered_json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* subject,
-                                     const char* says) {
-  auto json = nlohmann::ordered_json::array();
+Json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* says) {
+  auto json = Json::array();
   for (const cachefix::Mention& one : mentions)
-    json.push_back({{"line", one.line}, {subject, to_utf8(one.subject)}, {says, to_utf8(one.says)}});
+    json.push_back({{"line", one.line}, {"name", to_utf8(one.subject)}, {says, to_utf8(one.says)}});
   return json;
 }
 
@@ -46,8 +42,8 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   for (const cachefix::Mention& one : report.caches)
     table.add({{std::to_string(one.line)}, {"cache"}, {to_utf8(one.subject)}, {to_utf8(one.says)}});
   context.envelope.fields = {{"script_file", to_utf8(file)},
-                             {"programs", mentions_json(report.programs, "name", "launchers")},
-                             {"caches", mentions_json(report.caches, "name", "value")}};
+                             {"programs", mentions_json(report.programs, "launchers")},
+                             {"caches", mentions_json(report.caches, "value")}};
   context.console.show(table);
   context.report(losses);
   if (losses.empty())
@@ -65,7 +61,6 @@ extern const CommandSpec k_cachefix_script_command{
         "names, and what takes the guard of `sharefs run` away from its programs (ssh, sudo, containers, "
         "`env -i`, `--export=`, another PYTHONPATH). Runs nothing and changes nothing.",
     .example = "sharefs cachefix script train.sbatch",
-    .effect = Effect::reads,
     .positional = {.name = "FILE", .help = "the script", .min = 1, .max = 1},
     .run = run_cachefix_script,
 };

@@ -3,10 +3,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/cachefix_choices.hpp"
-#include "cli/exit_code.hpp"
-
-#include <nlohmann/json.hpp>
-#include <ostream>
 
 namespace sharefs::cli {
 namespace {
@@ -36,13 +32,11 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
     variables = cachefix::guard_variables(*guard, context.environment("PYTHONPATH").value_or(""));
   else if (context.flags.verbose) // no error, because a job script goes on without a guard
     context.console.message("sharefs: programs are not guarded: " + guard.error().message);
-  auto json = nlohmann::ordered_json::object();
+  auto json = Json::object();
   for (const auto& [name, value] : variables) {
     json[name] = to_utf8(value);
-    if (!context.flags.json)
-      context.host.out << (fish ? "set -gx " + name + " " + fish_quote(value)
-                                : "export " + name + "=" + single_quote(value))
-                       << '\n';
+    context.console.print(fish ? "set -gx " + name + " " + fish_quote(value) + "\n"
+                               : "export " + name + "=" + single_quote(value) + "\n");
   }
   context.envelope.fields["environment"] = std::move(json);
   return k_exit_ok;
@@ -60,7 +54,6 @@ extern const CommandSpec k_env_command{
         "(SHAREFS_GUARD=0, `caches.guard: off`) or not installed; -v says why.",
     .example = "eval \"$(sharefs env)\"\n"
                "sharefs env --shell fish | source",
-    .effect = Effect::reads,
     .options = {{.names = "--shell", .value = "SHELL", .help = "sh, bash, zsh or fish", .fallback = "sh"}},
     .run = run_env,
 };

@@ -6,7 +6,6 @@
 #include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "conda/running.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"
@@ -251,8 +250,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   show_changes(context, arguments, decision, all);
   TRY(reported);
   if (dry_run) {
-    if (!context.flags.json)
-      context.console.out() << shell_join(shown_command(decision)) << '\n';
+    context.console.print(shell_join(shown_command(decision)) + "\n");
     return k_exit_ok;
   }
   if (seed)
@@ -260,15 +258,10 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   // stdout belongs to the command, so the JSON document goes to stderr.
   if (context.flags.json)
     context.host.err << context.envelope.text();
-  context.host.out.flush();
-  context.host.err.flush();
   const auto environment = environment_of(context.host.environment, decision);
-  const Error error = context.system.exec(
-      conda::pin_command(context.system, decision.argv, environment, context.host.working_directory), environment);
-  context.console.error(error);
-  return error.code == ErrorCode::not_found    ? k_exit_not_found
-         : error.code == ErrorCode::permission ? k_exit_not_executable
-                                               : k_exit_run_failed;
+  return exec_command(context,
+                      conda::pin_command(context.system, decision.argv, environment, context.host.working_directory),
+                      environment);
 }
 
 } // namespace
@@ -311,7 +304,6 @@ extern const CommandSpec k_run_command{
         "/data/share/out\n"
         "sharefs run --dry-run --explain -- deepspeed --hostfile hostfile src/train.py --cache_dir /data/share/cache\n"
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
-    .effect = Effect::reads,
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
                 {.names = "--explain", .help = "say of every cache that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},

@@ -1,4 +1,4 @@
-#include "cli/commands/stage/hand_on.hpp"
+#include "cli/commands/stage/stage.hpp"
 
 #include "support/catch.hpp"
 #include <fmt/format.h>

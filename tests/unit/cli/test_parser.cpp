@@ -1,7 +1,6 @@
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
-#include "cli/help.hpp"
 #include "support/catch.hpp"
 
 #include <span>

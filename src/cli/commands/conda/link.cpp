@@ -3,10 +3,8 @@
 
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -156,10 +154,10 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
 
 } // namespace
 
-nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
-  auto homes = nlohmann::ordered_json::array();
+Json homes_json(const conda::LinkState& state, const LinkRequest& request) {
+  auto homes = Json::array();
   for (const auto& home : state.homes) {
-    auto links = nlohmann::ordered_json::array();
+    auto links = Json::array();
     for (const auto& place : home.environments)
       links.push_back({{"path", to_utf8(place.entry.path)},
                        {"target", to_utf8(place.target)},
@@ -202,7 +200,7 @@ extern const CommandSpec k_conda_link_command{
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
                "                                    # her own llm_train is kept under another name",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
                 {.names = "--backup",
@@ -222,7 +220,7 @@ extern const CommandSpec k_conda_unlink_command{
         "left alone and named. The store is not touched, so this works while its server is down.",
     .example = "sharefs conda unlink --all          # in every home\n"
                "sharefs conda unlink llm_train --user alice",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},

@@ -14,6 +14,6 @@ Result<conda::LinkRequest> conda_link_request(const config::Config& config, cons
                                               const sys::Identity& self, conda::LinkRequest::Verb verb);
 
 /// Returns [{name, conda, state, links}].
-nlohmann::ordered_json homes_json(const conda::LinkState& state, const conda::LinkRequest& request);
+Json homes_json(const conda::LinkState& state, const conda::LinkRequest& request);
 
 } // namespace sharefs::cli

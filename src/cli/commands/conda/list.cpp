@@ -2,14 +2,11 @@
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 
@@ -61,27 +58,28 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                    {.name = "STATE", .truncate = true}});
   for (const auto& row : rows) {
     const bool good = row.availability == Availability::good;
-    std::vector<ui::Cell> cells;
-    for (auto& text :
-         {row.name.empty() ? std::string("-") : row.name,
-          row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
-          row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
-          row.image_bytes ? format_bytes(*row.image_bytes) : std::string(), row.python, join(row.linked_by, ", "),
-          jobs_text(row), std::string(row.is_protected ? "yes" : ""), std::string(row.has_guard ? "yes" : ""),
-          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
-      cells.push_back({text});
-    cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
-    table.add(std::move(cells));
+    table.add({{row.name.empty() ? "-" : row.name},
+               {row.generation == 0 ? "" : fmt::format("{} ({} kept)", row.generation, row.generations)},
+               {row.bytes ? format_bytes(*row.bytes) : ""},
+               {row.files ? std::to_string(*row.files) : ""},
+               {row.image_bytes ? format_bytes(*row.image_bytes) : ""},
+               {row.python},
+               {join(row.linked_by, ", ")},
+               {jobs_text(row)},
+               {row.is_protected ? "yes" : ""},
+               {row.has_guard ? "yes" : ""},
+               {row.verified == 0 ? "" : format_time(row.verified)},
+               {state_text(row), good ? ui::Colour::none : ui::Colour::red}});
   }
   context.console.show(table);
 }
 
-nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
-  auto all = nlohmann::ordered_json::array();
+Json rows_json(const std::vector<ListedEnvironment>& rows) {
+  auto all = Json::array();
   for (const auto& row : rows) {
     auto& one = all.emplace_back(json_of(row));
     one["user"] = "";
-    one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
+    one["changed_by"] = row.holder ? Json(row.holder->text()) : Json();
   }
   return all;
 }
@@ -134,7 +132,6 @@ extern const CommandSpec k_conda_list_command{
         "apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",
-    .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "only environments of this name", .max = 1},
     .on_nodes = true,
     .run = list_environments,

@@ -2,11 +2,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "conda/running.hpp"
 
 #include <fmt/format.h>
@@ -68,12 +65,6 @@ void advise_staging(Context& context, const conda::GenerationPath& generation, c
                                       record->files, shell_quote(generation.name)));
 }
 
-/// Returns `conda.stage` of an environment; "" if nothing is configured.
-std::string stage_of(Context& context, const std::string& name) {
-  const auto config = context.config_if_any();
-  return config && *config != nullptr && (*config)->conda ? (*config)->conda->settings_of(name).stage : "";
-}
-
 Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   const auto& word = arguments.positional.front();
   TRY_ASSIGN(const auto path, environment_path(context, word));
@@ -97,13 +88,7 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   if (!scripted)
     return fail(scripted.error());
   const auto argv = conda::pin_command(context.system, *arguments.rest, *scripted, context.host.working_directory);
-  context.host.out.flush();
-  context.host.err.flush();
-  const Error error = context.system.exec(argv, *scripted);
-  context.console.error(error);
-  return error.code == ErrorCode::not_found    ? k_exit_not_found
-         : error.code == ErrorCode::permission ? k_exit_not_executable
-                                               : k_exit_run_failed;
+  return exec_command(context, argv, *scripted);
 }
 
 } // namespace
@@ -119,7 +104,6 @@ extern const CommandSpec k_conda_run_command{
     .example = "sharefs conda run llm_train -- python train.py\n"
                "sharefs run -- sharefs conda run llm_train -- torchrun train.py --cache_dir /data/share/cache\n"
                "sharefs conda run ~/miniconda3/envs/mine python -V",
-    .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .takes_command = true,
     .elsewhere = read_as_permitted_user,

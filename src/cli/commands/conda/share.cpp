@@ -3,11 +3,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +15,7 @@ namespace {
 
 /// Chooses who can do the work: root, if root may read and write (nullopt), or else a worker of the owner; then its
 /// exit code is returned.
-Result<std::optional<int>> choose_worker(Context& context, const conda::StorePlace& store, const conda::Source& source,
+std::optional<Result<int>> choose_worker(Context& context, const conda::StorePlace& store, const conda::Source& source,
                                          const Arguments& arguments) {
   const auto self = context.system.identity();
   std::vector<std::optional<sys::User>> choices;
@@ -43,7 +40,7 @@ Result<std::optional<int>> choose_worker(Context& context, const conda::StorePla
     WorkerTask task{.user = *choice, .why = join(problems, "; ")};
     if (!arguments.value("from"))
       task.more_words = {"--from", source.path};
-    return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+    return work_as(context, std::move(task));
   }
   context.report(
       {{Severity::error, "SF526", store.path, "nobody can do it: " + join(problems, "; "),
@@ -117,8 +114,8 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   sys::install_interrupt_handlers();
   TRY_ASSIGN(const auto source, find_source(context, arguments, *where));
   if (source.entry.kind != sys::EntryKind::symlink)
-    if (auto done = choose_worker(context, store, source, arguments); !done || *done)
-      return done.map([](const auto& code) { return *code; });
+    if (const auto done = choose_worker(context, store, source, arguments))
+      return *done;
   if (store.by) // it is shared already, and root may not be able to read what is left to do
     return work_as(context, {.user = source.actor.user,
                              .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
@@ -153,7 +150,7 @@ extern const CommandSpec k_conda_share_command{
         "the directory back.",
     .example = "sharefs conda share llm_train\n"
                "sharefs conda share llm_train --from /home/alice/miniconda3/envs/llm --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "name in the store, and of the environment in a home", .min = 1, .max = 1},
     .options = {{.names = "--from",
                  .value = "PATH",

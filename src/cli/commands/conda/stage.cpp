@@ -1,13 +1,9 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/stage/stage.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/conda/worker.hpp"
-#include "cli/commands/stage/hand_on.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "conda/staging.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
@@ -19,8 +15,6 @@
 namespace sharefs::cli {
 
 namespace {
-
-constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 
 /// Returns the user who reads the store for root if its server refuses root; nullopt: root reads it itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
@@ -58,25 +52,10 @@ std::vector<conda::StagedImage> staged_images(Context& context, const config::Co
                                    config->stage ? config->stage->paths : std::vector<std::string>{});
 }
 
-plan::Plan plan_copies_over_shares(Context& context, const config::Config& config) {
-  auto staged = staged_images(context, &config);
-  const auto table = context.system.mounts();
-  std::erase_if(staged, [&](const conda::StagedImage& one) {
-    return one.mount.fs_type != sys::k_bind || !table || !conda::is_missing(one, *table);
-  });
-  context.report(conda::take_out_gone(context.system, staged));
-  return conda::mount_staged(staged, true);
-}
-
-Result<int> mount_copies_over_shares(Context& context, const config::Config& config) {
-  const auto propose = [&]() -> Result<Proposal> { return Proposal{plan_copies_over_shares(context, config), ""}; };
-  return execute_further(context, propose).map(&Executed::exit_code);
-}
-
 std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images) {
   std::set<std::string> targets;
   for (const auto& image : images)
-    if (image.is_mounted && image.mount.fs_type == sys::k_bind)
+    if (image.is_mounted && image.is_bind())
       targets.insert(image.mount.target);
   return targets;
 }
@@ -158,12 +137,6 @@ Result<std::vector<std::string>> all_names(Context& context) {
   return seen.entries.front().names;
 }
 
-Result<int> stage_all(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto names, all_names(context));
-  return for_each_environment(context, names,
-                              [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
-}
-
 Result<int> mount_all_staged(Context& context) {
   TRY_ASSIGN(const auto config, context.config());
   TRY(require_root(context, "only root can mount staged images"));
@@ -180,7 +153,7 @@ Result<int> mount_all_staged(Context& context) {
   context.report(damaged);
   if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
     return executed.map(&Executed::exit_code);
-  auto copies = mount_copies_over_shares(context, *config);
+  auto copies = mount_on_shares(context, *config, false);
   if (!copies || *copies != k_exit_ok || damaged.empty())
     return copies;
   return executed->applied() ? k_exit_partly : k_exit_failed;
@@ -212,7 +185,11 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, "name an environment, or give --all or --mount: one of the three");
   if (again)
     return mount_all_staged(context);
-  return all ? stage_all(context, arguments) : stage_environment(context, arguments, arguments.positional.front());
+  if (named)
+    return stage_environment(context, arguments, arguments.positional.front());
+  TRY_ASSIGN(const auto names, all_names(context));
+  return for_each_environment(context, names,
+                              [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
 }
 
 } // namespace
@@ -228,13 +205,18 @@ std::vector<std::string> unstaged_environments(Context& context) {
   return conda::find_unstaged(context.system, (*section)->store, environments, readers(context));
 }
 
-Result<int> mount_on_shares(Context& context) {
-  TRY_ASSIGN(const auto config, context.config());
-  const auto& section = config->conda;
-  const bool from_share = section && section->image_from_share && check_share(context, section->store);
+Result<int> mount_on_shares(Context& context, const config::Config& config, bool images) {
+  const auto& section = config.conda;
+  const bool from_share = images && section && section->image_from_share && check_share(context, section->store);
   std::set<std::string> said;
   const auto propose = [&]() -> Result<Proposal> {
-    Proposal proposal{plan_copies_over_shares(context, *config), ""};
+    auto staged = staged_images(context, &config);
+    const auto table = context.system.mounts();
+    std::erase_if(staged, [&](const conda::StagedImage& one) {
+      return !one.is_bind() || !table || !conda::is_missing(one, *table);
+    });
+    context.report(conda::take_out_gone(context.system, staged));
+    Proposal proposal{conda::mount_staged(staged, true), ""};
     const auto names = from_share ? all_names(context) : Result<std::vector<std::string>>(std::vector<std::string>{});
     if (!names && said.insert("").second)
       context.console.warning(names.error().message, names.error().hint);
@@ -243,9 +225,6 @@ Result<int> mount_on_shares(Context& context) {
         context.console.warning(fmt::format("{}: {}", name, added.error().message), added.error().hint);
     return proposal;
   };
-  const auto looked = propose();
-  if (!looked || looked->plan.empty())
-    return looked ? Result<int>(k_exit_ok) : fail(looked.error());
   return execute_further(context, propose).map(&Executed::exit_code);
 }
 
@@ -262,7 +241,7 @@ extern const CommandSpec k_conda_stage_command{
     .example = "sharefs conda stage llm_train\n"
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 0, .max = 1},
     .options = {k_limit_option,
                 {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},

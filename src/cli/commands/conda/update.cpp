@@ -4,11 +4,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "conda/change.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -31,7 +28,7 @@ std::vector<std::string> path_for(Context& context, const Argv& command) {
   return {};
 }
 
-Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
+std::optional<Result<int>> update_as_owner(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   if (!context.flags.changes_nothing() && !context.flags.yes &&
       (!context.console.options().in_terminal || context.flags.json))
@@ -92,7 +89,7 @@ extern const CommandSpec k_conda_update_command{
     .example = "sharefs conda update llm_train -- pip install 'torch==2.4'\n"
                "sharefs conda update llm_train --message 'for the paper' -- conda install -y numpy\n"
                "sharefs conda rollback llm_train        # back to the one before",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},
     .options = {{.names = "--message", .value = "TEXT", .help = "what for; `conda generations` shows it"},
                 {.names = "--no-verify", .help = "do not compare the result with conda's records"},

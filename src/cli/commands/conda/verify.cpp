@@ -3,27 +3,22 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "conda/environment_reader.hpp"
 #include "conda/repair.hpp"
 #include "conda/verified.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 
 namespace {
 
 Result<conda::EnvironmentRequest> environment_request(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(auto path, environment_path(context, arguments.positional.front()));
   conda::EnvironmentRequest request;
-  request.path = std::move(path);
+  TRY_ASSIGN(request.path, environment_path(context, arguments.positional.front()));
   for (const auto& from : arguments.list("from")) {
     TRY(conda::check_prefix(from));
     request.from.push_back(from);
@@ -35,8 +30,8 @@ Result<conda::EnvironmentState> read_environment(Context& context, const conda::
   return conda::probe(context.system, request, say_to(context).progress("reading " + request.path));
 }
 
-nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
-  auto prefixes = nlohmann::ordered_json::array();
+Json environment_json(const conda::EnvironmentState& state) {
+  auto prefixes = Json::array();
   for (const auto& use : state.prefixes) {
     constexpr std::array<const char*, 3> k_leads{"here", "nowhere", "environment"};
     prefixes.push_back({{"prefix", to_utf8(use.prefix)},
@@ -51,18 +46,11 @@ nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
 }
 
 std::string environment_summary(const conda::EnvironmentState& state) {
-  std::size_t errors = 0, warnings = 0;
-  for (const auto& diagnosis : conda::diagnose(state)) {
-    errors += diagnosis.severity == Severity::error ? 1 : 0;
-    warnings += diagnosis.severity == Severity::warning ? 1 : 0;
-  }
+  const auto found = conda::diagnose(state);
   return fmt::format("{}: {}, {} of {} of conda, {}: {}, {}", state.path, count_of(state.packages, "package"),
-                     state.managed, count_of(state.files, "file"), format_bytes(state.bytes), count_of(errors, "error"),
-                     count_of(warnings, "warning"));
-}
-
-bool is_live_root(Context& context) {
-  return context.flags.root == "/";
+                     state.managed, count_of(state.files, "file"), format_bytes(state.bytes),
+                     count_of(count(found, Severity::error), "error"),
+                     count_of(count(found, Severity::warning), "warning"));
 }
 
 /// Returns the generation that the directory at `path` is, also over links; nullopt if it is none, or does not answer.
@@ -73,10 +61,7 @@ std::optional<conda::GenerationPath> generation_at(Context& context, const std::
 
 /// Verifies the images of a generation by one hash each; returns true if all are good.
 bool verify_images(Context& context, const conda::KnownGeneration& known) {
-  const auto config = context.config_if_any(); // an environment that is named by its path needs no configuration
-  const auto stage = config && *config != nullptr && (*config)->conda
-                         ? (*config)->conda->settings_of(known.environment.name).stage
-                         : std::string();
+  const auto stage = stage_of(context, known.environment.name);
   const auto checked = conda::check_images(context.system, known, stage, say_to(context));
   for (const auto& path : checked.good)
     context.console.message(path + ": as it was made");
@@ -118,8 +103,8 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   const auto generation = generation_at(context, request.path);
   if (repair && generation) {
     TRY_ASSIGN(auto where, store_name(context, arguments.positional.front()));
-    if (auto done = work_as_owner(context, where.store); !done || *done)
-      return done.map([](const auto& code) { return *code; });
+    if (const auto done = work_as_owner(context, where.store))
+      return *done;
     request.prefix = join_path(where.store, where.name);
     shared = std::move(where);
   }
@@ -139,7 +124,7 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   if (!repair)
     return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
   TRY_ASSIGN(const auto executed, shared ? repair_generation(context, *shared, state)
-                                         : execute(context, conda::plan_repair(state, true, is_live_root(context)),
+                                         : execute(context, conda::plan_repair(state, true, context.flags.root == "/"),
                                                    "there is nothing that can be repaired"));
   if (executed.stopped() || executed.exit_code != k_exit_ok)
     return executed.exit_code;
@@ -163,7 +148,7 @@ Result<int> run_relocate(Context& context, const Arguments& arguments) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  return execute(context, conda::plan_repair(state, false, is_live_root(context)),
+  return execute(context, conda::plan_repair(state, false, context.flags.root == "/"),
                  fmt::format("every file of {} names {} already", state.path, request.prefix))
       .map(&Executed::exit_code);
 }
@@ -189,7 +174,7 @@ extern const CommandSpec k_conda_verify_command{
     .example = "sharefs conda verify llm_train\n"
                "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"
                "sharefs conda verify llm_train --repair --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .options = {{.names = "--repair", .help = "correct what can be corrected without conda"},
                 {.names = "--all,--files", .help = "read every file, also those that are as when they were found good"},
@@ -213,7 +198,7 @@ extern const CommandSpec k_conda_relocate_command{
     .example = "mv /home/alice/miniconda3/envs/llm /data/share/conda/llm\n"
                "sharefs conda relocate llm /data/share/conda/llm\n"
                "sharefs conda relocate ./llm ./llm --from /old/place/llm --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV NEW_PREFIX",
                    .help = "where it lies (a name in the store, or a path), and the path that its files should name",
                    .min = 2,

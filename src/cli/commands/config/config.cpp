@@ -6,7 +6,6 @@
 #include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
-#include "cli/exit_code.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 
@@ -17,8 +16,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // ---- show ----
 
 Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
@@ -27,12 +24,10 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
   const config::Config config = found ? *loaded : config::Config{};
   context.envelope.fields["file"] = found ? Json(config.file) : Json(nullptr);
   context.envelope.fields["config"] = config::to_json(config);
-  if (context.flags.json)
-    return k_exit_ok;
-  if (!found)
+  if (!found && !context.flags.json)
     context.console.message(
         fmt::format("there is no {}: these are the defaults; `sharefs init` writes one", context.config_path()));
-  context.console.out() << config::to_yaml(config);
+  context.console.print(config::to_yaml(config));
   return k_exit_ok;
 }
 
@@ -68,8 +63,8 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
         context.console.error(error);
     if (!errors.empty() && !context.envelope.error)
       context.envelope.error = errors.front();
-    if (errors.empty() && !context.flags.json)
-      context.console.out() << visible(name) << ": ok\n";
+    if (errors.empty())
+      context.console.print(visible(name) + ": ok\n");
     rows.push_back({{"file", name},
                     {"ok", errors.empty()},
                     {"error", errors.empty() ? Json(nullptr) : json_of(errors.front())},
@@ -109,8 +104,7 @@ Result<int> config_keys(Context& context, const Arguments& /*arguments*/) {
     rows.push_back(key_json(key));
   }
   context.envelope.fields["keys"] = std::move(rows);
-  if (!context.flags.json)
-    context.console.out() << list;
+  context.console.print(list);
   return k_exit_ok;
 }
 

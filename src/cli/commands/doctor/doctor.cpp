@@ -6,11 +6,9 @@
 #include "cli/commands/doctor/parts.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 
 namespace sharefs::cli {
 
@@ -19,7 +17,7 @@ namespace {
 Diagnoses by_severity(const std::vector<Part>& parts) {
   Diagnoses all;
   for (const auto& part : parts)
-    std::ranges::copy(part.found, std::back_inserter(all));
+    mounts::append(all, part.found);
   std::ranges::stable_sort(all, std::greater{}, &Diagnosis::severity);
   return all;
 }
@@ -45,8 +43,8 @@ std::string summary(const std::vector<Part>& parts, const Diagnoses& found) {
   return fmt::format("{}; `sharefs explain {}` says more", join(words, ", "), found.front().code);
 }
 
-nlohmann::ordered_json parts_json(const std::vector<Part>& parts) {
-  auto json = nlohmann::ordered_json::array();
+Json parts_json(const std::vector<Part>& parts) {
+  auto json = Json::array();
   for (const auto& part : parts)
     json.push_back({{"name", part.name},
                     {"seen", to_utf8(part.seen)},
@@ -102,13 +100,8 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
   if (!how.plans && context.flags.changes_nothing())
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
-  for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {
-    TRY_ASSIGN(const auto time, arguments.duration(name));
-    if (time.count() <= 0)
-      return fail(ErrorCode::usage, fmt::format("--{} must be greater than zero", name),
-                  fmt::format("for example --{} 10s", name));
-    *into = time;
-  }
+  TRY_ASSIGN(how.timeout, arguments.time_limit("timeout", "10s"));
+  TRY_ASSIGN(how.deadline, arguments.time_limit("deadline", "10s"));
   return how;
 }
 
@@ -142,7 +135,7 @@ extern const CommandSpec k_doctor_command{
     .example = "sharefs doctor\n"
                "sharefs doctor --fix --dry-run\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--fix", .help = "repair what can be repaired"},
                 k_servers_timeout,
                 {.names = "--deadline", .value = "TIME", .help = "start no further part after it", .fallback = "1min"}},

@@ -7,8 +7,8 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/link.hpp"
-#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/on_mounts.hpp"
@@ -23,15 +23,12 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <iterator>
 #include <set>
 #include <tuple>
 
 namespace sharefs::cli {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Returns SF602: `what` could not be examined.
 Diagnosis failure(const std::string& what, const Error& error) {
@@ -43,7 +40,7 @@ Diagnosis failure(const std::string& what, const Error& error) {
 /// Collects the findings that a flow reports as findings of the part. Its other messages are dropped: they are for a
 /// person who runs the flow alone.
 plan::Say say_to(Part& part) {
-  return {.report = [&part](const Diagnoses& found) { std::ranges::copy(found, std::back_inserter(part.found)); }};
+  return {.report = [&part](const Diagnoses& found) { mounts::append(part.found, found); }};
 }
 
 /// What each part is examined with.
@@ -55,13 +52,13 @@ struct PartInput {
 };
 
 /// Returns the first directory in which the plan writes a file and that cannot be written, and why.
-std::optional<std::pair<std::string, Unwritable>> find_obstacle(Context& context, const plan::Plan& plan) {
+std::optional<std::pair<std::string, Error>> find_obstacle(Context& context, const plan::Plan& plan) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
   for (const auto& step : plan.steps)
     if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after)
-      if (const auto why = find_unwritable(context.system, parent_path(write->path)))
-        return std::pair{parent_path(write->path), *why};
+      if (const auto writable = check_writable(context.system, parent_path(write->path)); !writable)
+        return std::pair{parent_path(write->path), writable.error()};
   return std::nullopt;
 }
 
@@ -88,7 +85,7 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
   return {severity,
           "SF603",
           what,
-          fmt::format("{}; and this cannot be mended, since {} cannot be written: {}", message, directory, why.reason),
+          fmt::format("{}; and this cannot be mended, since {} cannot be written: {}", message, directory, why.message),
           fmt::format("{}; then `{}`", why.hint, fix),
           ""};
 }
@@ -129,7 +126,7 @@ Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, 
   part.plan = proposed.plan;
   if (part.plan.empty()) {
     TRY_ASSIGN(const auto found, exports::verify(system, *request, proposed, {}));
-    std::ranges::copy(found, std::back_inserter(part.found));
+    mounts::append(part.found, found);
   } else {
     part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));
   }
@@ -151,11 +148,11 @@ void examine_exports(const PartInput& input, Part& part) {
     files = Diagnoses{failure("sharefs export check", files.error())};
   if (count > 0) // sharefs' own file was already compared with sharefs.yaml
     std::erase_if(*files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
-  std::ranges::move(*files, std::back_inserter(part.found));
-  std::ranges::move(diagnose_server(system, count > 0), std::back_inserter(part.found));
+  mounts::append(part.found, *files);
+  mounts::append(part.found, diagnose_server(system, count > 0));
   if (const auto etab = exports::read_etab(system.files()))
     if (const auto table = system.mounts())
-      std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
+      mounts::append(part.found, exports::diagnose_in_force(*etab, *table));
 }
 
 void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, mounts::Observation seen,
@@ -197,22 +194,18 @@ void examine_mounts(const PartInput& input, Part& part) {
       ready.push_back(state.point);
   const auto at_boot = mounts::read_boot_facts(context.system);
   const auto boot = mounts::plan_boot(context.system, at_boot, *seen, unsure);
-  std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
+  mounts::append(part.found, boot.diagnoses);
   if (input.config != nullptr)
-    std::ranges::move(mounts::diagnose_left_at_boot(at_boot, request.wanted), std::back_inserter(part.found));
-  std::ranges::move(mounts::diagnose_not_mounted_at_boot(at_boot, request.wanted, seen->table),
-                    std::back_inserter(part.found));
+    mounts::append(part.found, mounts::diagnose_left_at_boot(at_boot, request.wanted));
+  mounts::append(part.found, mounts::diagnose_not_mounted_at_boot(at_boot, request.wanted, seen->table));
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (input.config != nullptr) {
-    const auto [shares, unusable] = wanted_shares(context.system, *input.config, ready);
-    const auto seen_shares = mounts::probe_shares(context.system, shares, request.path_deadline);
-    const auto planned = mounts::plan_shares(shares, seen_shares, context.system.identity());
-    std::ranges::copy(unusable, std::back_inserter(part.found));
-    std::ranges::copy(planned.diagnoses, std::back_inserter(part.found));
-    if (!planned.plan.empty())
-      part.found.push_back(pending(input, Severity::warning, "shares", planned.plan, "sharefs mount --all"));
-    part.plan.add(planned.plan);
+    const auto on = plan_shares(context.system, *input.config, std::move(ready), request.path_deadline);
+    mounts::append(part.found, on.found);
+    if (!on.plan.empty())
+      part.found.push_back(pending(input, Severity::warning, "shares", on.plan, "sharefs mount --all"));
+    part.plan.add(on.plan);
   }
   if (input.how.plans)
     plan_recovery(input, request, *seen, at_boot, part);
@@ -259,7 +252,7 @@ void examine_store(const PartInput& input, Part& part) {
     part.found.push_back(failure("sharefs conda list", listing.error()));
     return;
   }
-  std::ranges::copy(listing->found, std::back_inserter(part.found));
+  mounts::append(part.found, listing->found);
   if (part.found.empty())
     part.found = diagnose_environments(listing->environments);
 }
@@ -267,7 +260,7 @@ void examine_store(const PartInput& input, Part& part) {
 void examine_conda(const PartInput& input, Part& part) {
   if (input.config != nullptr && input.config->conda)
     examine_store(input, part);
-  std::ranges::copy(conda::diagnose_staged(staged_images(input.context, input.config)), std::back_inserter(part.found));
+  mounts::append(part.found, conda::diagnose_staged(staged_images(input.context, input.config)));
 }
 
 /// Returns the first user of sharefs.yaml whom this host knows, or else `nobody`.
@@ -305,7 +298,7 @@ void examine_caches(const PartInput& input, Part& part) {
   if (root.directory.empty())
     return;
   part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
-  std::ranges::move(cachefix::diagnose_code(root, Severity::warning), std::back_inserter(part.found));
+  mounts::append(part.found, cachefix::diagnose_code(root, Severity::warning));
 }
 
 struct PartSpec {
@@ -344,7 +337,7 @@ void drop_repeated(std::vector<Part>& parts) {
 } // namespace
 
 std::vector<Part> examine(Context& context, const Examination& how) {
-  const auto end = Clock::now() + how.deadline;
+  const auto end = sys::deadline_in(how.deadline);
   const auto config = context.config_if_any(Context::Unreadable::fails);
   const PartInput input{context, how, config ? *config : nullptr, config.has_value()};
   std::vector<Part> parts;
@@ -357,7 +350,7 @@ std::vector<Part> examine(Context& context, const Examination& how) {
   for (const auto& spec : k_parts) {
     auto& part = parts.emplace_back();
     part.name = spec.name;
-    if (Clock::now() < end)
+    if (sys::Clock::now() < end)
       examine_one(spec, input, part);
     else
       part.found.push_back({Severity::warning, "SF602", spec.name, "not examined: the deadline has passed",

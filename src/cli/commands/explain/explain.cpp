@@ -4,8 +4,6 @@
 #include "base/try.hpp"
 #include "cli/commands/explain/pages.hpp"
 #include "cli/context.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/help.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -82,19 +80,17 @@ Result<int> run_explain(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto chosen, by_code ? find_codes(words) : find_phrase(words));
   const bool lists = !by_code && chosen.size() > 1;
   ui::Table table({{"CODE"}, {"MEANING", false, true}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   std::string pages;
   for (const auto* one : chosen) {
-    json.push_back(lists ? nlohmann::ordered_json{{"code", one->code}, {"title", one->title}} : json_of(*one));
+    json.push_back(lists ? Json{{"code", one->code}, {"title", one->title}} : json_of(*one));
     if (lists)
       table.add({{one->code}, {one->title}});
     else
       pages += (pages.empty() ? "" : "\n") + page_of(*one, text_width(context.console.options().width));
   }
-  context.envelope.fields["codes"] = std::move(json);
-  context.console.show(table);
-  if (!context.flags.json)
-    context.console.out() << pages;
+  context.show(table, "codes", std::move(json));
+  context.console.print(pages);
   if (lists && !words.empty() && !context.flags.json)
     context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen.front()->code));
   return k_exit_ok;

@@ -2,15 +2,12 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "exports/export_flow.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <optional>
 
 namespace sharefs::cli {
 
@@ -49,12 +46,12 @@ ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& 
 }
 
 /// Adds "exported" and the line of etab, flavour by flavour.
-void add_etab(const exports::ExpectedEtab& expected, const exports::Outcome& outcome, nlohmann::ordered_json& json) {
+void add_etab(const exports::ExpectedEtab& expected, const exports::Outcome& outcome, Json& json) {
   json["exported"] = outcome.exported();
   if (!outcome.exported())
     return;
   const auto& entry = expected.entries[*outcome.position];
-  auto flavours = nlohmann::ordered_json::array();
+  auto flavours = Json::array();
   for (const auto& flavour : entry.settings.security)
     flavours.push_back({{"sec", flavour.name}, {"options", to_utf8(effective(entry.settings, flavour))}});
   json["etab"] = {
@@ -62,11 +59,10 @@ void add_etab(const exports::ExpectedEtab& expected, const exports::Outcome& out
 }
 
 /// Lists the entries of `file` that were exported, and those that were lost behind an error; exportfs decides which.
-nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t number,
-                                 const exports::ExpectedEtab& expected) {
+Json file_json(const exports::ExportsFile& file, std::size_t number, const exports::ExpectedEtab& expected) {
   const auto& outcomes = expected.outcomes[number];
-  auto taken = nlohmann::ordered_json::array();
-  auto lost = nlohmann::ordered_json::array();
+  auto taken = Json::array();
+  auto lost = Json::array();
   auto all = to_json(file.exports);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool behind = i >= file.taken && !outcomes[i].exported();
@@ -92,7 +88,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   if (context.flags.json) { // the text of ten thousand lines takes noticeable time
-    auto& files = context.envelope.fields["files"] = nlohmann::ordered_json::array();
+    auto& files = context.envelope.fields["files"] = Json::array();
     for (std::size_t number = 0; number < host.files.size(); ++number)
       files.push_back(file_json(host.files[number], number, expected));
   }

@@ -1,8 +1,6 @@
 // sharefs export: puts this host's exports of sharefs.yaml into force and verifies them.
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "exports/export_flow.hpp"
 
 #include "base/try.hpp"
@@ -54,7 +52,7 @@ extern const CommandSpec k_export_command{
     .example = "sharefs export --all              # every export of this host\n"
                "sharefs export /mnt/share --dry-run\n"
                "sharefs export --remove share     # withdraw it; the directory stays",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH"},
     .options = {{.names = "--all", .help = "Every export of this host"},
                 {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},

@@ -15,13 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds k_name_deadline{3000};
 
 bool is_own(sys::System& system, const sys::Identity& identity, const config::Server& server) {
-  if (sys::is_this_host(identity, server.address) || sys::is_this_host(identity, server.name))
-    return true;
-  if (!exports::canonical_address(server.address).empty())
-    return false;
-  const auto fact = exports::resolve_name(system, server.address, k_name_deadline);
-  return fact && std::any_of(fact->addresses.begin(), fact->addresses.end(),
-                             [&](const std::string& address) { return sys::is_this_host(identity, address); });
+  return sys::is_this_host(identity, server.address) || sys::is_this_host(identity, server.name) ||
+         leads_here(system, identity, server.address, k_name_deadline).value_or(false);
 }
 
 Result<void> add_desired(sys::System& system, const config::Export& entry, exports::Request& request) {
@@ -98,6 +93,17 @@ Result<plan::DirectoryAccess> directory_access(sys::System& system, const config
     return fail(error);
   }
   return plan::DirectoryAccess{group, access.group, *gid, access.mode | (access.sticky ? 01000U : 0U)};
+}
+
+std::optional<bool> leads_here(sys::System& system, const sys::Identity& identity, const std::string& name,
+                               std::chrono::milliseconds deadline) {
+  if (!exports::canonical_address(name).empty())
+    return false;
+  const auto fact = deadline.count() > 0 ? exports::resolve_name(system, name, deadline) : std::nullopt;
+  if (!fact)
+    return std::nullopt;
+  return std::ranges::any_of(fact->addresses,
+                             [&](const std::string& address) { return sys::is_this_host(identity, address); });
 }
 
 std::size_t OwnServers::exports() const {
@@ -195,8 +201,8 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
               "see the errors above");
 }
 
-nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {
-  auto json = nlohmann::ordered_json::array();
+Json to_json(const std::vector<exports::Export>& list) {
+  auto json = Json::array();
   for (const auto& entry : list)
     json.push_back({{"directory", to_utf8(entry.directory)},
                     {"client", to_utf8(entry.client)},

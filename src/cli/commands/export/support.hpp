@@ -6,7 +6,6 @@
 #include "exports/export_flow.hpp"
 #include "exports/host.hpp"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,11 @@ namespace sharefs::cli {
 
 /// Returns `access:` with the id of its group on this host. An error has the place in the file.
 Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access, const Origin& origin);
+
+/// Returns whether a name resolves to an address of this host; nullopt: nobody can resolve it in time. An address is no
+/// name.
+std::optional<bool> leads_here(sys::System& system, const sys::Identity& identity, const std::string& name,
+                               std::chrono::milliseconds deadline);
 
 /// The servers of sharefs.yaml that are this host: by their address, their name, or an address that the name resolves
 /// to.
@@ -38,6 +42,6 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
                               const Diagnoses& found);
 
 /// Returns [{directory, client, kind, options, origin}].
-nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);
+Json to_json(const std::vector<exports::Export>& list);
 
 } // namespace sharefs::cli

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/init/facts.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 #include <fmt/format.h>
 
@@ -47,10 +46,8 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
 
 Result<int> print_text(Context& context, const InitFacts& facts) {
   const auto text = init_text(facts);
-  if (context.flags.json)
-    context.envelope.fields["text"] = to_utf8(text);
-  else
-    context.console.out() << text;
+  context.envelope.fields["text"] = to_utf8(text);
+  context.console.print(text);
   context.console.message("the file has " + summary_of(facts, text));
   return k_exit_ok;
 }
@@ -92,7 +89,7 @@ extern const CommandSpec k_init_command{
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
                "sharefs init --output sharefs.yaml --yes\n"
                "sharefs init --output -             # only shows it",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"},

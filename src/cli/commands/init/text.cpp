@@ -4,8 +4,8 @@
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
+#include "config/keys.hpp"
 #include "config/load.hpp"
-#include "config/values.hpp"
 #include "config/yaml_text.hpp"
 #include "mounts/profiles.hpp"
 

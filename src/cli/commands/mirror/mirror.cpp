@@ -5,7 +5,6 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/engine.hpp"
 #include "plan/plan.hpp"
@@ -24,8 +23,6 @@ namespace {
 using fleet::Mirror;
 using fleet::Way;
 using fleet::Work;
-using Json = nlohmann::ordered_json;
-
 const OptionSpec k_to{.names = "--to", .value = "NODES", .help = "names, ranges and groups; without it all nodes"};
 const OptionSpec k_engine{
     .names = "--engine", .value = "NAME", .help = "the program that starts it for each node: xargs, clush, pdsh"};
@@ -266,7 +263,7 @@ extern const CommandSpec k_mirror_push_command{
     .example = "sharefs mirror push                          # all of `mirror:`, to all nodes\n"
                "sharefs mirror push code --to 'gpu[01-16]'\n"
                "sharefs mirror push models --check           # who lacks something? exit code 3",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to,
                 {.names = "--delete", .help = "delete files on the nodes that this machine does not have"},
@@ -291,7 +288,6 @@ extern const CommandSpec k_mirror_verify_command{
         "`delete: true` is set.",
     .example = "sharefs mirror verify\n"
                "sharefs mirror verify models --to gpu07",
-    .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
     .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "verify"); },
@@ -306,7 +302,6 @@ extern const CommandSpec k_mirror_status_command{
         "by `sharefs mirror verify`.",
     .example = "sharefs mirror status\n"
                "sharefs mirror status code --json",
-    .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
     .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "status"); },
@@ -319,7 +314,7 @@ extern const CommandSpec k_mirror_node_command{
         "What `sharefs mirror push`, `verify` and `status` start on this machine once per node, with the way "
         "to it.",
     .example = "sharefs mirror node verify code --node gpu1 --rsh 'ssh --'",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "WORK", .help = "push, verify or status, then the names of mirrors", .min = 1},
     .options = {{.names = "--node", .value = "NAME", .help = "the node"},
                 {.names = "--rsh", .value = "TEXT", .help = "the command line of ssh in front of its name"},

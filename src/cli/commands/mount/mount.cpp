@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/up/on_mounts.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -14,8 +13,8 @@ namespace {
 
 Result<int> run_mount(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, false));
-  const auto& [wanted, timeout] = chosen;
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
+  TRY_ASSIGN(const auto wanted, choose_mounts(context, config, arguments, false));
   // A user who is not root may make the directories of `shares:`; all else needs root.
   const bool is_root = context.system.identity().uid == 0;
   if (auto root = require_root_for_mounts(context); !root && !has_shares(*config, wanted))
@@ -61,7 +60,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     TRY(check_shares_made(context, on, scope.path_deadline()));
   const bool shares_failed = on.failed > 0 || shared.exit_code != k_exit_ok;
   if (scope.caches)
-    if (const auto staged = mount_on_shares(context); !staged || *staged != k_exit_ok)
+    if (const auto staged = mount_on_shares(context, *config, true); !staged || *staged != k_exit_ok)
       return staged;
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
@@ -96,7 +95,7 @@ extern const CommandSpec k_mount_command{
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--verify", .help = "then write, read back and delete a test file on each"},

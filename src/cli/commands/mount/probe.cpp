@@ -5,8 +5,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -120,7 +118,7 @@ Result<std::uint16_t> read_port(const Arguments& arguments, const std::string& o
 }
 
 Result<int> run_probe(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   const auto& word = arguments.positional.front();
   auto request = server_request(context, word);
   const bool absolute = request.paths.empty() || request.paths.front().starts_with('/');

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -18,30 +17,31 @@ std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selec
   return selected;
 }
 
-mounts::ProbeRequest recovery_request(const ChosenMounts& chosen, bool every) {
+mounts::ProbeRequest recovery_request(const std::vector<mounts::MountPoint>& selected,
+                                      std::chrono::milliseconds timeout, bool every) {
   mounts::ProbeRequest request;
-  request.wanted = configured(chosen.points);
+  request.wanted = configured(selected);
   // --all also means every NFS mount that sharefs.yaml does not have; a path that it does not have is found in the
   // mount table.
-  request.others = every || request.wanted.size() < chosen.points.size();
+  request.others = every || request.wanted.size() < selected.size();
   request.want_access = request.targets = true;
-  request.server_deadline = chosen.timeout;
-  request.path_deadline = std::min(chosen.timeout, mounts::k_recovery_deadline);
+  request.server_deadline = timeout;
+  request.path_deadline = std::min(timeout, mounts::k_recovery_deadline);
   return request;
 }
 
 Result<int> run_recover(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config_if_any());
-  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, true));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
+  TRY_ASSIGN(const auto selected, choose_mounts(context, config, arguments, true));
   TRY(require_root_for_mounts(context));
-  const auto& [selected, timeout] = chosen;
   TRY_ASSIGN(const auto table, context.system.mounts());
   for (const auto& point : selected)
     if (const auto* entry = table.at(point.target); point.server.empty() && (entry == nullptr || !sys::is_nfs(*entry)))
       return fail(ErrorCode::not_found, fmt::format("no NFS mount is on {}", point.target), // nor in sharefs.yaml
                   "run `sharefs status` to see those that are");
 
-  TRY_ASSIGN(auto seen, observe(context, recovery_request(chosen, arguments.flag("all"))));
+  TRY_ASSIGN(auto seen, observe(context, recovery_request(selected, timeout, arguments.flag("all"))));
   if (!arguments.flag("all"))
     std::erase_if(seen.states, [&](const mounts::MountState& state) {
       return std::ranges::find(selected, state.point.target, &mounts::MountPoint::target) == selected.end();
@@ -73,7 +73,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     good.insert(plan.only_unmounted.begin(), plan.only_unmounted.end());
   }
   if (config != nullptr && executed.applied())
-    if (const auto copies = mount_copies_over_shares(context, *config); !copies || *copies != k_exit_ok)
+    if (const auto copies = mount_on_shares(context, *config, false); !copies || *copies != k_exit_ok)
       return copies;
   const auto total = plan.right.size() + plan.planned.size() + plan.only_unmounted.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());
@@ -90,7 +90,7 @@ extern const CommandSpec k_recover_command{
         "away nothing is changed, because programs go on by themselves when it returns. What is missing is mounted.",
     .example = "sharefs recover --all\n"
                "sharefs recover share --force   # give up what waits for a server that will not return",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every other NFS mount"},
                 {.names = "--force", .help = "detach hung mounts too; unwritten data is lost"},

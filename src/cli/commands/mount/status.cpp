@@ -4,7 +4,6 @@
 #include "base/visible.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/verify.hpp"
 #include "sys/process/exit_deadline.hpp"
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ostream>
 
 namespace sharefs::cli {
 
@@ -76,14 +74,11 @@ std::string health_line(const std::vector<mounts::MountState>& states) {
 /// Runs the check that a scheduler makes before it gives work to a node. Prints one line of at most k_health_bytes on
 /// stdout. Exit code 0 (well), 1 (not well) or 2 (not known), within --deadline.
 Result<int> run_node_health(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto deadline, arguments.duration("deadline"));
-  if (deadline.count() <= 0)
-    return fail(ErrorCode::usage, "--deadline must be greater than zero", "for example --deadline 4s");
+  TRY_ASSIGN(const auto deadline, arguments.time_limit("deadline", "4s"));
   const sys::ExitDeadline exits(deadline, "sharefs: no answer in time\n", k_exit_unknown);
   const auto say = [&](const std::string& line) {
     context.envelope.fields["health"] = line;
-    if (!context.flags.json)
-      context.console.out() << line << '\n';
+    context.console.print(line + "\n");
   };
   const auto config = context.config_if_any();
   mounts::ProbeRequest request;
@@ -107,7 +102,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   if (arguments.flag("node-health"))
     return run_node_health(context, arguments);
   TRY_ASSIGN(const auto config, context.config_if_any());
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
 
   mounts::ProbeRequest request;
   request.wanted = mount_points(context.system, config);

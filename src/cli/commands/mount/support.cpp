@@ -6,7 +6,6 @@
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/say.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/verify.hpp"
 #include "plan/check_action.hpp"
@@ -70,22 +69,14 @@ std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::
   return points;
 }
 
-Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
-  auto timeout = arguments.duration("timeout");
-  if (timeout && timeout->count() <= 0)
-    return fail(ErrorCode::usage, "--timeout must be greater than zero", "for example --timeout 5s");
-  return timeout;
-}
-
-Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
-                                   bool unknown_paths) {
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+Result<std::vector<mounts::MountPoint>> choose_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths) {
   auto all = mount_points(context.system, config);
   const auto& words = arguments.positional;
   if (arguments.flag("all") && !words.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
   if (arguments.flag("all"))
-    return ChosenMounts{std::move(all), timeout};
+    return all;
   std::vector<std::string> names;
   for (const auto& point : all)
     names.push_back(point.name);
@@ -119,7 +110,7 @@ Result<ChosenMounts> choose_mounts(Context& context, const config::Config* confi
     if (seen.insert(point.name + "\n" + point.target).second)
       selected.push_back(std::move(point));
   }
-  return ChosenMounts{std::move(selected), timeout};
+  return selected;
 }
 
 Result<void> require_root_for_mounts(const Context& context) {
@@ -151,7 +142,7 @@ void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts
                     const std::function<void(const std::string& target, const mounts::HolderReport&)>& head) {
   if (mounts.empty())
     return;
-  auto json = nlohmann::ordered_json::object();
+  auto json = Json::object();
   for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
     json[to_utf8(target)] = json_of(found.holders);
     head(target, found);
@@ -197,8 +188,7 @@ std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& repo
   }));
 }
 
-nlohmann::ordered_json to_json(const mounts::MountState& state) {
-  using Json = nlohmann::ordered_json;
+Json to_json(const mounts::MountState& state) {
   const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
   const auto* space = state.space();
   const auto number = [&](auto value) { return space == nullptr ? Json(nullptr) : Json(value(*space)); };
@@ -218,7 +208,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
 void add_states(Context& context, const std::vector<mounts::MountState>& states) {
   if (!context.flags.json)
     return; // the text of a thousand mounts takes noticeable time
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const auto& state : states)
     json.push_back(to_json(state));
   context.envelope.fields["mounts"] = std::move(json);
@@ -275,8 +265,8 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   return work;
 }
 
-nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
-  auto json = nlohmann::ordered_json::array();
+Json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
+  auto json = Json::array();
   for (const auto& state : work.seen.states) {
     const auto& target = state.point.target;
     auto one = to_json(state);

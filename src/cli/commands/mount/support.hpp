@@ -10,7 +10,6 @@
 #include "mounts/recover.hpp"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,24 +19,17 @@ namespace sharefs::cli {
 /// Returns every mount of the configuration; none for nullptr.
 std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config);
 
-/// The mounts on which mount, umount and recover work.
-struct ChosenMounts {
-  std::vector<mounts::MountPoint> points;
-  std::chrono::milliseconds timeout; ///< --timeout
-};
 /// Returns the mounts that the command line names: names, mount points, or all with --all. Error `usage` if neither or
 /// both are given, or for an unknown name (with a "did you mean" hint). `config` may be nullptr. With `unknown_paths` a
 /// path that is not in sharefs.yaml becomes a mount point without a server.
-Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
-                                   bool unknown_paths);
+Result<std::vector<mounts::MountPoint>> choose_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths);
 
 /// Error `permission` if this user is not root.
 Result<void> require_root_for_mounts(const Context& context);
 
-/// Returns the value of --timeout, at least 1 ms.
 inline constexpr OptionSpec k_servers_timeout{
     .names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"};
-Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
 /// Calls mounts::probe with a progress line.
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);
@@ -65,7 +57,7 @@ std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& r
 std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& report);
 
 /// Returns {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}.
-nlohmann::ordered_json to_json(const mounts::MountState& state);
+Json to_json(const mounts::MountState& state);
 /// Puts the states into the JSON document as `mounts`.
 void add_states(Context& context, const std::vector<mounts::MountState>& states);
 
@@ -86,7 +78,7 @@ struct MountWork {
 Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
                                   const std::vector<mounts::MountPoint>& wanted, const MountScope& scope);
 /// Returns to_json() of each mount, with its `outcome`; `good` are the targets that are mounted now.
-nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied);
+Json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied);
 
 struct UnmountWork {
   sys::MountTable table;

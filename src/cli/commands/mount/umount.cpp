@@ -2,7 +2,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,19 +15,19 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (config == nullptr && arguments.flag("all"))
     return fail(ErrorCode::config, "--all means the mounts of sharefs.yaml, and there is none",
                 "name the mount points, or run `sharefs init`");
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, true));
   TRY(require_root_for_mounts(context));
   const auto staged = arguments.flag("all") ? staged_images(context, config) : std::vector<conda::StagedImage>{};
-  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen.timeout,
-                                       staged_binds(staged)};
+  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), timeout, staged_binds(staged)};
 
   const bool forget = arguments.flag("forget");
-  TRY_ASSIGN(auto work, plan_unmount_work(context, chosen.points, options, forget ? Forget::named : Forget::nothing));
+  TRY_ASSIGN(auto work, plan_unmount_work(context, chosen, options, forget ? Forget::named : Forget::nothing));
   auto& plan = work.plan;
   conda::unmount_staged(staged, options.lazy, work.table, plan.plan);
   context.report(plan.diagnoses);
   for (const auto& entry : work.boot.entries)
-    if (!(entry.ours && forget) && std::ranges::count(chosen.points, entry.target, &mounts::MountPoint::target) > 0)
+    if (!(entry.ours && forget) && std::ranges::count(chosen, entry.target, &mounts::MountPoint::target) > 0)
       context.console.message(
           fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
                       entry.ours ? "; --forget takes that away" : ", which sharefs did not write and leaves alone"));
@@ -41,11 +40,11 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     const auto unmounted = unmounted_by(plan.plan, *executed.report); // also has copies over directories of the share
     good = plan.right.size() +
            static_cast<std::size_t>(std::ranges::count_if(
-               chosen.points, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));
+               chosen, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));
   }
   if (executed.stopped())
     return executed.exit_code;
-  return exit_code_for(good, chosen.points.size() - good + failed_images);
+  return exit_code_for(good, chosen.size() - good + failed_images);
 }
 
 } // namespace
@@ -60,7 +59,7 @@ extern const CommandSpec k_umount_command{
     .example = "sharefs umount share\n"
                "sharefs umount /data/share --lazy          # detach; programs keep it until they end\n"
                "sharefs umount share --force --lazy        # the server is gone for good",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every staged image"},
                 {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},

@@ -6,7 +6,6 @@
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "exports/host.hpp"
 #include "fleet/facts.hpp"
@@ -71,8 +70,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
-  if (!context.flags.json)
-    context.console.out() << json_of(facts).dump(2) << "\n";
+  context.console.print(json_of(facts).dump(2) + "\n");
   return k_exit_ok;
 }
 

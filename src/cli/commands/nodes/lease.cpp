@@ -4,7 +4,6 @@
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 namespace sharefs::cli {
 

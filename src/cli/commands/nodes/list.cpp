@@ -3,11 +3,8 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
-
-#include <fmt/format.h>
 
 namespace sharefs::cli {
 
@@ -19,12 +16,12 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   if (const auto slots = arguments.value("slots")) {
     const auto number = parse_number<unsigned>(*slots).value_or(0);
     if (number == 0)
-      return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
+      return not_understood("slots", *slots, "a number: 8");
     for (auto& node : nodes)
       if (!node.slots)
         node.slots = number;
   }
-  auto& list = context.envelope.fields["nodes"] = nlohmann::ordered_json::array();
+  auto& list = context.envelope.fields["nodes"] = Json::array();
   for (const auto& node : nodes) {
     auto& row = list.emplace_back(json_of(node));
     row.erase("words");
@@ -32,8 +29,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   }
   if (const auto name = arguments.value("format")) {
     TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, *name));
-    if (!context.flags.json)
-      context.console.out() << text;
+    context.console.print(text);
     return k_exit_ok;
   }
   ui::Table table({{"NODE"}, {"ADDRESS"}, {"SLOTS", true}, {"GROUPS"}, {"FROM", false, true}});
@@ -82,7 +78,7 @@ extern const CommandSpec k_nodes_resume_command{
                    "the newest one.",
     .example = "sharefs nodes resume --list\n"
                "sharefs nodes resume 20261125-181500-a1b2",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "RUN", .help = "as --list names it", .max = 1},
     .options = {{.names = "--list", .help = "list the runs instead"}},
     .run = run_nodes_resume,

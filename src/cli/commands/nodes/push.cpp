@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cachefix/guard.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/reach.hpp"
 #include "fleet/scratch.hpp"
@@ -86,7 +85,7 @@ fleet::Request ask_request(const Load& load) {
 }
 
 Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto nodes, other_nodes(context, named_nodes(arguments)));
+  TRY_ASSIGN(auto nodes, other_nodes(context, named_nodes(arguments)));
   TRY_ASSIGN(const auto most, most_failures_of(arguments));
   TRY_ASSIGN(const auto load, load_of(context, arguments));
   if (nodes.empty()) {
@@ -101,23 +100,20 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(auto answers, run_script(context, arguments, nodes, ask_request(load), false, "asking nodes"));
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  TRY_ASSIGN(const auto agreed, agree_on_plans(context, nodes, answers.outcomes, most));
-  if (const auto* code = std::get_if<int>(&agreed))
-    return *code;
+  if (const auto ended = agree_on_plans(context, nodes, answers.outcomes, most))
+    return *ended;
 
   TRY_ASSIGN(const auto deadline, arguments.duration("node-deadline"));
   TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8),
                                                     std::chrono::duration_cast<std::chrono::seconds>(deadline)));
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory));
-  TRY_ASSIGN(const auto archive, pack(context, load, scratch));
   fleet::Request request;
+  TRY_ASSIGN(request.asking.input, pack(context, load, scratch));
   request.asking.script = fleet::install_script(load.content);
   request.asking.as_root = true;
-  request.asking.input = archive;
   request.read = fleet::script_outcome;
-  TRY_ASSIGN(auto done, run_script(context, arguments, std::get<std::vector<fleet::Node>>(agreed), request, true,
-                                   "pushing to nodes"));
+  TRY_ASSIGN(auto done, run_script(context, arguments, nodes, request, true, "pushing to nodes"));
   fleet::replace(answers.outcomes, std::move(done.outcomes));
   show_outcomes(context, answers.outcomes);
   const int code = fleet::exit_code_of(answers.outcomes);
@@ -140,7 +136,7 @@ extern const CommandSpec k_nodes_push_command{
     .example = "sharefs nodes push --check        # which nodes have another program or file?\n"
                "sharefs nodes push\n"
                "sharefs nodes push --package sharefs_0.1.0_amd64.deb 'gpu[01-64]'",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
         {{.names = "--package", .value = "FILE", .help = "install this Debian package instead of the program"},

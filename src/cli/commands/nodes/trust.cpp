@@ -4,7 +4,6 @@
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/grant.hpp"
 #include "ui/table.hpp"
@@ -76,14 +75,13 @@ class TrustNodes {
 
   void show_keys(const std::vector<Reached>& nodes) {
     ui::Table table({{"NODE"}, {"TYPE"}, {"FINGERPRINT"}});
-    auto list = nlohmann::ordered_json::array();
+    auto list = Json::array();
     for (const auto& reached : nodes)
       for (const auto& key : reached.keys) {
         table.add({{reached.node.name}, {key.type}, {key.fingerprint}});
         list.push_back({{"node", reached.node.name}, {"type", key.type}, {"fingerprint", key.fingerprint}});
       }
-    m_context.envelope.fields["host_keys"] = std::move(list);
-    m_context.console.show(table);
+    m_context.show(table, "host_keys", std::move(list));
   }
 
   /// Shows the keys of nodes that ssh does not know, and writes them to known_hosts if the user accepts them, together
@@ -274,7 +272,7 @@ extern const CommandSpec k_nodes_trust_command{
     .example = "sharefs nodes trust                              # shows the fingerprints\n"
                "sharefs nodes trust --fingerprint consoles.txt   # accepts those that are listed\n"
                "sharefs nodes trust --accept --ca /root/host_ca --user-ca /root/user_ca",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
         {{.names = "--accept", .help = "accept the host keys that are shown"},

@@ -6,15 +6,13 @@
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
-#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/conda/worker.hpp"
-#include "cli/commands/stage/hand_on.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
+#include "conda/running.hpp"
 #include "conda/staged_path.hpp"
 #include "sys/process/interrupt.hpp"
+#include "ui/table.hpp"
 
 #include <fmt/format.h>
 
@@ -176,6 +174,58 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   return execute(context, propose).map(&Executed::exit_code);
 }
 
+// ---- --list, --drop ----
+
+/// Returns the path of the environment, or of the directory, that the copy is of.
+std::string staged_path(const conda::StagedCopy& copy) {
+  const auto generation = conda::in_generation(copy.source());
+  return generation ? join_path(generation->store, generation->name) : copy.source();
+}
+
+/// Prints the copies on this host.
+Result<int> list_staged(Context& context) {
+  TRY_ASSIGN(const auto config, context.config());
+  auto directories = staged_paths_directories(context);
+  directories.merge(stage_directories(*config));
+  const auto staged = conda::list_staged_paths(context.system, directories);
+  ui::Table table({{"PATH"}, {"COPY"}, {"SIZE", true}, {"STATE"}});
+  auto json = Json::array();
+  for (const auto& one : staged) {
+    const bool by_image = one.image.kind == sys::EntryKind::file;
+    const auto state = conda::state_of(one);
+    const auto path = staged_path(one);
+    table.add({{path}, {one.name()}, {by_image ? format_bytes(one.image.size) : "-"}, {state}});
+    json.push_back({{"path", to_utf8(path)},
+                    {"copy", to_utf8(one.tree.path)},
+                    {"bytes", by_image ? Json(one.image.size) : Json()},
+                    {"state", state}});
+  }
+  context.show(table, "staged", std::move(json), "nothing is staged here");
+  return k_exit_ok;
+}
+
+/// Removes copies. `word` is a path, or the beginning of the hash of a copy.
+Result<int> drop_staged(Context& context, const std::string& word) {
+  const auto path = normalize_path(word, context.host.working_directory);
+  const auto seen =
+      conda::read_as_permitted(context.system, {.queries = {{.path = path, .follow = true}}}, readers(context));
+  const auto& led_to = seen.entries.front().resolved;
+  std::optional<plan::HostLock> alone; // a copy without a mark may be one that is being made
+  if (!context.flags.changes_nothing()) {
+    TRY_ASSIGN(auto lock, lock_staging(context));
+    alone.emplace(std::move(lock));
+  }
+  const auto propose = [&]() -> Result<Proposal> {
+    TRY(context.config());
+    auto staged = conda::list_staged_paths(context.system, staged_paths_directories(context));
+    std::erase_if(staged, [&](const conda::StagedCopy& one) {
+      return !conda::is_staged_from(one, path) && !conda::is_staged_from(one, led_to) && one.name() != word;
+    });
+    return Proposal{conda::plan_drop(staged), "no copy of it is staged here"};
+  };
+  return execute(context, propose).map(&Executed::exit_code);
+}
+
 Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/")
     return fail(ErrorCode::unsupported, "staging works on a running system: --root is not possible here");
@@ -243,7 +293,7 @@ extern const CommandSpec k_stage_command{
                "sharefs --on all stage llm_train\n"
                "sharefs stage --list\n"
                "sharefs stage --drop /data/share/datasets/c4",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "PATH|ENV",
                    .help = "a directory of the share, or an environment of the store",
                    .min = 0,

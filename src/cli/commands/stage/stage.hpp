@@ -1,6 +1,6 @@
 #pragma once
 #include "cli/on_nodes.hpp"
-#include "conda/homes.hpp"
+#include "conda/staging.hpp"
 #include "tree/survey.hpp"
 
 #include <set>
@@ -24,9 +24,19 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
 /// CommandSpec::before_nodes of `stage`.
 Result<void> survey_for_nodes(Context& context, const Arguments& arguments, fleet::Request& job);
 
-/// Prints the copies on this host.
-Result<int> list_staged(Context& context);
-/// Removes copies. `word` is a path, or the beginning of the hash of a copy.
-Result<int> drop_staged(Context& context, const std::string& word);
+// ---- hand_on.cpp: chains of nodes ----
+// Each node gets the files from another one that has them, or is receiving them at the moment, so that the server sends
+// them only once. Up to 16 nodes form a chain in the order of their list; more form a tree in which each node serves
+// two.
+
+/// Adds this option to the command of each node: the nodes from which it may get the files.
+void assign_upstreams(fleet::Request& job);
+inline constexpr OptionSpec k_upstreams_option{
+    .names = "--upstreams", .value = "NODES", .help = "get it from the first of these that has it; `--on` says it"};
+
+/// Reads this option; without it there are no upstreams. Error `usage`.
+Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& arguments);
+/// Notes in the answer from which node the image came; SF537: it came from the share, although nodes were asked.
+conda::Fetched note_of_fetched(Context& context);
 
 } // namespace sharefs::cli

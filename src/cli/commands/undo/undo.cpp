@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
+#include "cli/on_nodes.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
@@ -15,7 +15,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using plan::JournalEntry;
 using plan::JournalState;
 
@@ -50,12 +49,8 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
                     {"undone_by", entry.undone_by},
                     {"damage", entry.damage}});
   }));
-  const bool none = rows.empty();
-  context.envelope.fields["entries"] = std::move(rows);
-  context.console.show(table);
-  if (none)
-    context.console.message("sharefs has not changed anything here yet");
-  else if (oldest != "1")
+  context.show(table, "entries", std::move(rows), "sharefs has not changed anything here yet");
+  if (!table.empty() && oldest != "1")
     context.console.message(
         fmt::format("undo reaches back to {} ({}): of older changes nothing is kept (the newest {}, "
                     "and {} of them)",
@@ -146,10 +141,11 @@ extern const CommandSpec k_undo_command{
     .example = "sharefs undo --list            # what was changed, newest first\n"
                "sharefs undo --dry-run         # what taking the newest back would do\n"
                "sharefs undo 17",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ID", .help = "changes as --list names them, which are taken back in this order"},
     .options = {{.names = "--list", .help = "list the changes instead"}},
     .on_nodes = true,
+    .before_nodes = find_run,
     .run = run_undo,
 };
 

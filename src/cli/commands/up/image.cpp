@@ -26,7 +26,6 @@ constexpr const char* k_wanted_units = "/etc/systemd/system/multi-user.target.wa
 constexpr const char* k_group = "at boot"; // the group that the mounts room uses for units, so that they run in order
 /// No mount can have a unit of this name, because theirs are sharefs-TARGET.service.
 constexpr const char* k_first_boot_unit = "sharefs.service";
-constexpr const char* k_machines_config = "/etc/sharefs/sharefs.yaml";
 
 /// The unit tries until `up` succeeds, and does not delay the boot (DefaultDependencies). It does not try again after a
 /// configuration error, which repeating cannot cure. It comes after the waiting services of the mounts, because
@@ -44,7 +43,7 @@ std::string first_boot_text(const config::Config& config, const std::string& pro
                      "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
                      "ExecStart={} up --yes\nRestart=on-failure\nRestartSec=30\nRestartPreventExitStatus=2\n\n"
                      "[Install]\nWantedBy=multi-user.target\n",
-                     mounts::k_unit_mark, k_machines_config, after, program);
+                     mounts::k_unit_mark, k_default_config, after, program);
 }
 
 /// Returns the first of the paths that is a file in the image; "" if none is.
@@ -96,9 +95,9 @@ void warn_of_missing(Context& context, const config::Config& config, const std::
   if (program.empty())
     context.console.warning("there is no sharefs in the image", "install its package there, or copy the program to "
                                                                 "/usr/local/bin");
-  if (context.config_path() != k_machines_config)
+  if (context.config_path() != k_default_config)
     context.console.warning(
-        fmt::format("the machine will read {}, and this was {}", k_machines_config, context.config_path()),
+        fmt::format("the machine will read {}, and this was {}", k_default_config, context.config_path()),
         "put it there in the image");
   constexpr std::array k_helpers{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
   if (!config.mounts.empty() && first_file(context.system, k_helpers).empty())

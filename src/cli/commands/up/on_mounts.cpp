@@ -4,10 +4,9 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
-#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "exports/system_directory.hpp"
 
 #include <algorithm>
@@ -107,12 +106,12 @@ plan::Plan without_shares(const OnMounts& done) {
 
 } // namespace
 
-WantedShares wanted_shares(sys::System& system, const config::Config& config,
-                           const std::vector<mounts::MountPoint>& ready) {
-  WantedShares wanted;
+OnMounts plan_shares(sys::System& system, const config::Config& config, std::vector<mounts::MountPoint> ready,
+                     std::chrono::milliseconds deadline) {
+  OnMounts on;
   for (const auto& point : ready) {
     const auto refuse = [&](const std::string& message, const std::string& hint) {
-      wanted.found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
+      on.found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
     };
     const auto* mount = find_mount(config, point);
     for (const auto& share : mount == nullptr ? std::vector<config::Share>() : mount->shares) {
@@ -124,10 +123,17 @@ WantedShares wanted_shares(sys::System& system, const config::Config& config,
       else if (point.here && !reason.empty())
         refuse(fmt::format("{} is left as it is, since {}", path, reason), "name another directory in `shares:`");
       else
-        wanted.shares.push_back({point, path, std::move(*access)});
+        on.shares.push_back({point, path, std::move(*access)});
     }
   }
-  return wanted;
+  const auto seen = mounts::probe_shares(system, on.shares, deadline);
+  auto planned = mounts::plan_shares(on.shares, seen, system.identity());
+  mounts::append(on.found, planned.diagnoses);
+  on.plan = std::move(planned.plan);
+  on.made = on.plan.steps.size();
+  on.failed = count_with_errors(ready, on.found);
+  on.ready = std::move(ready);
+  return on;
 }
 
 bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points) {
@@ -150,16 +156,7 @@ Result<AllLinks> probe_links(sys::System& system, const config::Config& config) 
 Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart* part,
                                 const MountWork& mounts, const std::set<std::string>& good,
                                 std::chrono::milliseconds deadline) {
-  OnMounts on;
-  on.ready = ready_points(context, config, mounts.seen, good);
-  on.wanted = wanted_shares(context.system, config, on.ready);
-  on.found = on.wanted.found;
-  const auto seen = mounts::probe_shares(context.system, on.wanted.shares, deadline);
-  auto planned = mounts::plan_shares(on.wanted.shares, seen, context.system.identity());
-  mounts::append(on.found, planned.diagnoses);
-  on.plan = std::move(planned.plan);
-  on.made = on.plan.steps.size();
-  on.failed = count_with_errors(on.ready, on.found);
+  auto on = plan_shares(context.system, config, ready_points(context, config, mounts.seen, good), deadline);
   if (part != nullptr)
     TRY(add_links(context, config, *part, on));
   return on;
@@ -173,8 +170,8 @@ Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::fu
 }
 
 Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::milliseconds deadline) {
-  const auto seen = mounts::probe_shares(context.system, done.wanted.shares, deadline);
-  const auto made = mounts::diagnose_made(done.plan, done.wanted.shares, seen, context.system.identity());
+  const auto seen = mounts::probe_shares(context.system, done.shares, deadline);
+  const auto made = mounts::diagnose_made(done.plan, done.shares, seen, context.system.identity());
   context.report(made);
   if (made.empty())
     return {};

@@ -19,14 +19,6 @@ namespace sharefs::cli {
 /// True if one of the points has `shares:` in sharefs.yaml.
 bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points);
 
-/// The shares of `ready` mounts, as the mounts room reads them; `found` reports those that cannot be set (SF243).
-struct WantedShares {
-  std::vector<mounts::Share> shares;
-  Diagnoses found;
-};
-WantedShares wanted_shares(sys::System& system, const config::Config& config,
-                           const std::vector<mounts::MountPoint>& ready);
-
 /// All links of sharefs.yaml in the homes of this host, with their present state.
 struct AllLinks {
   conda::LinkRequest request;
@@ -37,14 +29,17 @@ Result<AllLinks> probe_links(sys::System& system, const config::Config& config);
 
 struct OnMounts {
   std::vector<mounts::MountPoint> ready; ///< mounts that are there
-  WantedShares wanted;
-  std::optional<AllLinks> links; ///< nullopt: no links are to be made here, or not yet
+  std::vector<mounts::Share> shares;     ///< of these mounts
+  std::optional<AllLinks> links;         ///< nullopt: no links are to be made here, or not yet
   plan::Plan plan;
   std::size_t made = 0; ///< the number of its first steps that make directories of `shares:`
   Diagnoses found;
   std::vector<std::string> messages;
   std::size_t failed = 0; ///< number of mounts, homes and stores for which something cannot be done
 };
+/// Plans the directories of `shares:` on the `ready` mounts. Those that cannot be set are reported (SF243).
+OnMounts plan_shares(sys::System& system, const config::Config& config, std::vector<mounts::MountPoint> ready,
+                     std::chrono::milliseconds deadline);
 /// Plans it. `good` are the targets that are mounted now. With `part` nullptr it plans only directories, no links.
 Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart* part,
                                 const MountWork& mounts, const std::set<std::string>& good,

@@ -66,19 +66,12 @@ class Self {
   }
 
   bool is_by_name(const std::string& client) {
-    if (exports::kind_of(client) != ClientKind::host || !exports::canonical_address(client).empty())
+    if (exports::kind_of(client) != ClientKind::host)
       return false;
     const auto [known, is_new] = m_names.emplace(client, false);
-    if (!is_new)
-      return known->second;
-    const auto left = m_end - sys::Clock::now();
-    const auto fact =
-        left <= left.zero()
-            ? std::nullopt
-            : exports::resolve_name(m_system, client, std::chrono::duration_cast<std::chrono::milliseconds>(left));
-    known->second = !fact || std::ranges::any_of(fact->addresses, [this](const std::string& address) {
-      return sys::is_this_host(m_identity, address);
-    });
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(m_end - sys::Clock::now());
+    if (is_new)
+      known->second = leads_here(m_system, m_identity, client, left).value_or(true);
     return known->second;
   }
 
@@ -181,7 +174,7 @@ std::string describe(const HostPart& part) {
          (part.elsewhere.size() <= k_named ? join(part.elsewhere, ", ") : count_of(part.elsewhere.size(), "mount"));
 }
 
-nlohmann::ordered_json to_json(const HostPart& part) {
+Json to_json(const HostPart& part) {
   std::vector<std::string> servers, mounts;
   for (const auto* server : part.own.servers)
     servers.push_back(server->name);

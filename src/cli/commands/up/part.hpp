@@ -6,7 +6,6 @@
 #include "mounts/mount_point.hpp"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +33,7 @@ Result<std::optional<exports::Request>> find_exports(sys::System& system, const 
 /// Returns "server `storage1` (1 export), 2 mounts from storage1, storage2".
 std::string describe(const HostPart& part);
 /// Returns {servers, exports, mounts, elsewhere}.
-nlohmann::ordered_json to_json(const HostPart& part);
+Json to_json(const HostPart& part);
 
 // The image of a node, below --root: the part of `up` that can be done in it, and the part left for the first boot.
 

@@ -7,8 +7,6 @@
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
-#include "cli/say.hpp"
 #include "mounts/watch/daemon.hpp"
 
 #include <algorithm>
@@ -47,8 +45,8 @@ class BringUp {
     if (executed.applied() || m_later_applied)
       TRY(check_shares_made(m_context, m_on, m_scope.path_deadline()));
     m_context.envelope.fields["homes"] =
-        m_on.links ? homes_json(m_on.links->state, m_on.links->request) : nlohmann::ordered_json::array();
-    if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
+        m_on.links ? homes_json(m_on.links->state, m_on.links->request) : Json::array();
+    if (const auto staged = mount_on_shares(m_context, m_config, true); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
   }
@@ -187,7 +185,7 @@ class BringUp {
 
 Result<int> run_up(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   if (context.flags.root != "/") {
     TRY(require_root(context, "only root can prepare an image"));
     return change_image(context, *config, timeout, true);
@@ -213,7 +211,7 @@ extern const CommandSpec k_up_command{
     .example = "sharefs up                        # on each machine: shows the plan, and asks\n"
                "sharefs up --check                # exit code 3 if there is anything to do\n"
                "sharefs --root /srv/image up --yes",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {k_servers_timeout},
     .on_nodes = true,
     .run = run_up,

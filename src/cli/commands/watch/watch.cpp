@@ -2,7 +2,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "mounts/watch/watcher.hpp"
 
 #include <ostream>

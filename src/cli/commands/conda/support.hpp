@@ -1,8 +1,10 @@
 #pragma once
-// Resolving the argument ENV of a command line to the place of the environment.
+// Shared by the commands of `conda`: the place of the environment that a command line names, and who does the work of
+// root's command: the owner of a store changes it, and a user who may read it reads it.
 #include "cli/context.hpp"
 #include "cli/execute.hpp"
 #include "conda/change.hpp"
+#include "conda/homes.hpp"
 #include "conda/inventory.hpp"
 #include "conda/link.hpp"
 #include "conda/make_generation.hpp"
@@ -16,6 +18,10 @@ namespace sharefs::cli {
 Result<const config::Conda*> conda_section(
     Context& context,
     const std::string& hint = "add one: `conda: {store: /PATH/ON/SHARE, envs: [NAME], homes: {users: [NAME]}}`");
+
+/// Returns `conda.stage` of an environment; "" if nothing is configured, because an environment that is named by its
+/// path needs no configuration.
+std::string stage_of(Context& context, const std::string& environment);
 
 /// Returns the users and the places of their conda; for a user other than root only the own place.
 std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identity& self);
@@ -62,9 +68,6 @@ Result<int> for_each_environment(Context& context, const std::vector<std::string
 /// Returns "2026-11-22 10:15", in UTC.
 std::string format_time(std::int64_t seconds);
 
-/// Reads the number of a generation (`--to`, `N`). Error `usage` for anything else.
-Result<unsigned> generation_argument(const std::string& word);
-
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
 sys::LeaseRequest lease_settings(const Context& context);
@@ -75,5 +78,42 @@ Result<Executed> execute_switch(Context& context, Proposal proposal,
 /// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
 /// (`caches.guard: always`).
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);
+
+// ---- who does the work ----
+
+/// Reads the store, or a path below it, as root or, if root is refused, as a user of `conda.homes`; with `list` also
+/// its names. Error `permission` if neither root nor any of these users may read it.
+Result<conda::PermittedEntries> see_store(Context& context, const std::string& store, bool list);
+/// Returns the error for a `path` that root may not read, and no other user for root either; the hint says where it can
+/// be done.
+Error nobody_may(Context& context, const std::string& path);
+/// Prints as which user root has read the path, if not as root.
+void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by);
+
+/// A command of root that is run as another user.
+struct WorkerTask {
+  sys::User user = {};
+  std::string why = {};                      ///< printed for root
+  Argv more_words = {};                      ///< further arguments, inserted in front of a `--`
+  std::vector<std::string> environment = {}; ///< NAME=value, in addition to the environment of every worker
+  bool makes_view = false;                   ///< see sys::WorkerRequest
+};
+/// Runs this command once more in a worker of that user (sys::run_worker), which prints the output. Returns its exit
+/// code.
+Result<int> work_as(Context& context, WorkerTask task);
+/// Runs the command as the owner of a store or an environment: root may be nobody on the server, and root must not run
+/// the programs of packages. Returns the exit code of the worker, or the error `permission` with the cure; nullopt if
+/// this process goes on itself, because it is not root's, or root owns the path. The user and the reason of `task` are
+/// filled in.
+std::optional<Result<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task = {});
+
+/// CommandSpec::elsewhere of commands that only read a store: if the server maps root to nobody (root_squash), it is
+/// read as a user of `conda.homes` who may read it. Error `permission` if none of them may.
+std::optional<Result<int>> read_as_permitted_user(Context& context, const Arguments& arguments);
+/// CommandSpec::elsewhere of commands that change a shared environment, their first argument: root works as the owner
+/// of the store.
+std::optional<Result<int>> change_store_as_owner(Context& context, const Arguments& arguments);
+/// CommandSpec::elsewhere of commands that change an environment in its place: on a share root works as its owner.
+std::optional<Result<int>> change_as_owner(Context& context, const Arguments& arguments);
 
 } // namespace sharefs::cli
