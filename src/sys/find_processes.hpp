@@ -1,6 +1,6 @@
 #pragma once
-// Reads /proc/PID of processes. No process is asked that may hang together with a file (cmdline, maps) unless the
-// caller wants just that: such a file is read in a child, with the deadline.
+// Reads /proc/PID of processes. A file that can hang together with its process (cmdline, maps, environ) is read in a
+// child, with the deadline; find_processes() reads none of them.
 #include "sys/system.hpp"
 
 #include <chrono>
