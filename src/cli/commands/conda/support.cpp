@@ -1,5 +1,6 @@
 #include "cli/commands/conda/support.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -213,6 +214,41 @@ conda::GenerationSettings generation_settings(Context& context, const std::strin
   const auto settings = (*context.config())->conda->settings_of(environment);
   return {lease_settings(context), settings.protect, settings.image, settings.stage,
           adds_guard ? guard_files(context) : conda::GuardFiles{}};
+}
+
+Result<unsigned> generation_argument(const std::string& word) {
+  const auto number = word.size() <= 4 ? parse_number<unsigned>(word).value_or(0) : 0;
+  return number > 0 ? Result<unsigned>(number)
+                    : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
+                           "`sharefs conda generations ENV` lists them");
+}
+
+Result<int> change_environment(Context& context, const std::string& word, const EnvironmentChange& change) {
+  TRY_ASSIGN(const auto where, store_name(context, word));
+  TRY_ASSIGN(auto environment, change.find(context.system, where.store, where.name));
+  std::optional<sys::Lease> lease;
+  if (!context.flags.changes_nothing()) {
+    TRY_ASSIGN(auto taken, conda::take_lease(context.system, environment, lease_settings(context), say_to(context)));
+    lease.emplace(std::move(taken));
+    // Under the lease it is final: the former holder may have changed it.
+    TRY_ASSIGN(environment, change.find(context.system, where.store, where.name));
+  }
+  TRY_ASSIGN(auto plan, change.make(environment));
+  if (lease)
+    TRY(lease->check());
+  Proposal proposal{std::move(plan), change.nothing};
+  bool refused = false;
+  if (change.check_again)
+    proposal.before_groups = [&]() -> Result<void> {
+      const auto now = conda::probe_environment(context.system, where.store, where.name);
+      auto answer = now ? change.check_again(*now) : fail(now.error());
+      refused = !answer;
+      return answer;
+    };
+  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (executed && refused)
+    TRY(roll_back(context, executed->report->journal_id, "the generations are in use"));
+  return executed.map(&Executed::exit_code);
 }
 
 Result<int> work_as(Context& context, WorkerTask task) {

@@ -68,6 +68,8 @@ Result<int> for_each_environment(Context& context, const std::vector<std::string
 /// Returns "2026-11-22 10:15", in UTC.
 std::string format_time(std::int64_t seconds);
 
+/// Reads the number of a generation (`--to`, `--keep`). Error `usage` for anything else.
+Result<unsigned> generation_argument(const std::string& word);
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
 sys::LeaseRequest lease_settings(const Context& context);
@@ -78,6 +80,18 @@ Result<Executed> execute_switch(Context& context, Proposal proposal,
 /// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
 /// (`caches.guard: always`).
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);
+
+/// A change of which generations there are, or which of them users see.
+struct EnvironmentChange {
+  std::string nothing; ///< message when there is nothing to do
+  std::function<Result<conda::SharedEnvironment>(sys::System&, const std::string& store, const std::string& name)> find;
+  std::function<Result<plan::Plan>(const conda::SharedEnvironment&)> make;
+  /// Checks again when the first steps are done (see plan::ApplyOptions); if it refuses, these steps are undone. May be
+  /// empty.
+  std::function<Result<void>(const conda::SharedEnvironment& now)> check_again = {};
+};
+/// Reads the environment again under its lease, makes a plan with `make`, and executes it.
+Result<int> change_environment(Context& context, const std::string& word, const EnvironmentChange& change);
 
 // ---- who does the work ----
 
