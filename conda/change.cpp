@@ -110,13 +110,14 @@ std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& en
       contained = find_container_processes(system);
     return contained->all && !contained->here.contains({use.pid, use.start});
   };
-  const auto now = std::chrono::system_clock::to_time_t(system.now());
+  const auto now = time_of(system, environment);
+  const auto oldest = environment.held - k_note_days * std::int64_t{86'400}; // no note if the lease was never held
   for (const auto& use : environment.uses)
     if (has_ended(use))
       ended.push_back(use);
-    else if (keeps_generation(system, use))
+    else if (keeps_generation(system, use, now))
       live.push_back(use);
-    else if (use.noted <= now && is_running(system, use) != true) // of a container that is gone, say: nobody else would
+    else if (use.noted < oldest && is_running(system, use) != true) // as of a container: no other host removes it
       ended.push_back(use);
   clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;

@@ -146,8 +146,9 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
                                   whose, shell_quote(whose)));
   if (elsewhere.size() > k_shown)
     notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
+  const auto now = time_of(system, environment);
   const auto old = std::ranges::count_if(environment.uses, [&](const Use& use) {
-    return !keeps_generation(system, use) && is_running(system, use) != false;
+    return !keeps_generation(system, use, now) && is_running(system, use) != false;
   });
   if (old > 0)
     notes.push_back(fmt::format("{} older than {} days {} nothing any more; `touch {}/NNNN.pinned` keeps a generation",

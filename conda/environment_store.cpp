@@ -277,12 +277,19 @@ bool is_in_container(const sys::Identity& self, const Use& use) {
   return self.pid_namespace.empty() && use.host.starts_with(self.hostname + "+");
 }
 
-bool keeps_generation(sys::System& system, const Use& use) {
+std::int64_t time_of(sys::System& system, const SharedEnvironment& environment) {
+  const auto self = system.identity();
+  const auto& holder = environment.holder;
+  const bool is_ours = holder && holder->host == self.hostname && holder->pid == self.pid;
+  return is_ours ? environment.held : std::chrono::system_clock::to_time_t(system.now());
+}
+
+bool keeps_generation(sys::System& system, const Use& use, std::int64_t now) {
   const auto running = is_running(system, use);
   if (running == false)
     return false;
   const bool its_own = running && system.entry({.path = fmt::format("/proc/{}", use.pid)}).uid == use.uid;
-  return its_own || is_fresh(use, std::chrono::system_clock::to_time_t(system.now()));
+  return its_own || is_fresh(use, now);
 }
 
 } // namespace sharefs::conda

@@ -83,8 +83,11 @@ struct ContainerProcesses {
 ContainerProcesses find_container_processes(sys::System& system);
 /// True if the use is that of a process in a container on this host.
 bool is_in_container(const sys::Identity& self, const Use& use);
+/// Returns the time (seconds since 1970) by which notes are judged: the server's if this process holds the lease, since
+/// the clock of this host may be wrong by months, and notes are what keeps generations that are in use.
+std::int64_t time_of(sys::System& system, const SharedEnvironment& environment);
 /// True if the use keeps its generation: its process runs here and its user owns the note, or the note is fresh and its
 /// process is not known to have ended.
-bool keeps_generation(sys::System& system, const Use& use);
+bool keeps_generation(sys::System& system, const Use& use, std::int64_t now);
 
 } // namespace sharefs::conda

@@ -305,8 +305,9 @@ sys::Note staged_use_note(sys::Note note, const std::string& store) {
 std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
   std::set<std::string> busy;
+  const auto now = time_of(system, environment);
   for (const auto& use : environment.uses)
-    if (is_running(system, use) == true && keeps_generation(system, use))
+    if (is_running(system, use) == true && keeps_generation(system, use, now))
       busy.insert(generation_name(use.generation));
   auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
   notes.resize(std::min(notes.size(), k_most_uses)); // any user may have made any number of notes

@@ -126,22 +126,35 @@ TEST_CASE("requirement 4: which notes keep a generation", "[conda]") {
   constexpr std::int64_t k_old = 100 * 86'400;
   Use use{"elsewhere", 7, 70, 1};
   use.noted = now;
-  CHECK(keeps_generation(system, use));
+  CHECK(keeps_generation(system, use, now));
   use.noted = now - k_old;
-  CHECK_FALSE(keeps_generation(system, use));
+  CHECK_FALSE(keeps_generation(system, use, now));
   use.noted = now + k_old;
-  CHECK_FALSE(keeps_generation(system, use));
+  CHECK_FALSE(keeps_generation(system, use, now));
 
   root.write("proc/7/stat", "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0\n");
   use.host = host;
   use.uid = ::geteuid();
-  CHECK(keeps_generation(system, use)); // runs, and says so itself, however long ago
-  use.uid = ::geteuid() + 1;            // somebody else's process is named
-  CHECK_FALSE(keeps_generation(system, use));
+  CHECK(keeps_generation(system, use, now)); // runs, and says so itself, however long ago
+  use.uid = ::geteuid() + 1;                 // somebody else's process is named
+  CHECK_FALSE(keeps_generation(system, use, now));
   use.noted = now;
-  CHECK(keeps_generation(system, use)); // a server that makes all files one user's
+  CHECK(keeps_generation(system, use, now)); // a server that makes all files one user's
   use.start = 71;
-  CHECK_FALSE(keeps_generation(system, use));
+  CHECK_FALSE(keeps_generation(system, use, now));
+}
+
+TEST_CASE("notes are judged by the server's clock while this process holds the lease") {
+  const test::TemporaryDirectory root;
+  test::ScriptedSystem system(root.path());
+  SharedEnvironment environment;
+  environment.held = 1'000;
+  const auto own = std::chrono::system_clock::to_time_t(system.now());
+  CHECK(time_of(system, environment) == own);
+  environment.holder = sys::LeaseHolder{system.identity().hostname, "boot", system.identity().pid, 1, "", 0, ""};
+  CHECK(time_of(system, environment) == 1'000);
+  environment.holder->pid += 1;
+  CHECK(time_of(system, environment) == own);
 }
 
 TEST_CASE("a process of a container on this host is known by its numbers there", "[conda]") {
