@@ -132,7 +132,8 @@ def test_a_copy_that_is_used_stays_and_its_server_is_asked_once(shared: Cluster)
     job = node.start(["sharefs", "conda", "run", "llm_train", "--", "sh", "-c", "sleep 1000; :"], user="bob")  # no program of the copy
     try:
         notes = wait_until(lambda: node.run(f"ls {STAGE}/uses").out.split(), what="the use is noted")
-        assert len(notes) == 1 and notes[0].startswith("node1") and notes[0].endswith(".0001")
+        namespace = node.run("readlink /proc/self/ns/pid", check=True).out.strip()[len("pid:[") : -1]  # of a container
+        assert len(notes) == 1 and notes[0].startswith(f"node1+{namespace}.") and notes[0].endswith(".0001")
         assert node.run(f"ls {GENERATIONS}/uses", user="bob", check=True).out == ""
         said = sharefs(node, "conda", "stage", "llm_train", "--remove", "--yes")
         assert "0001 stays: a command works with it" in said.out + said.err and staged(node) == ["0001"], said

@@ -36,7 +36,7 @@ def _processes():
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         return _HOST
-    return _HOST if namespace == "pid:[4026531836]" else _HOST + "." + namespace.strip("pid:[]")
+    return _HOST if namespace == "pid:[4026531836]" else _HOST + "." + namespace[len("pid:[") : -1]
 
 
 _PROCESSES = _processes()
@@ -150,8 +150,8 @@ def forget(local):
         _remove(own)
 
 
-# Temporary names on the share: .FINAL.sharefs-PROCESSES-PID-RANDOM, beside the final name. They are hidden, because datasets
-# takes every other directory there for a dataset.
+# Temporary names on the share: .FINAL.sharefs-PROCESSES-PID-RANDOM, beside the final name. They are hidden, because
+# datasets takes every other directory there for a dataset.
 
 
 def own_name(final):
@@ -228,8 +228,8 @@ def _sync(path):
 
 
 def _create(path):
-    """Opens a new file exclusively. With O_DIRECT, which is cleared at once, an NFS client asks for no delegation: under
-    one, the file's times are the client's own, and change when another host reads the file (Linux 7.2)."""
+    """Opens a new file exclusively. With O_DIRECT, which is cleared at once, an NFS client asks for no delegation.
+    Under one, the times of the file are the client's own, and change when another host reads the file (Linux 7.2)."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags | os.O_DIRECT, 0o666)
