@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
+#include "conda/noted_processes.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
 #include "sys/find_processes.hpp"
@@ -101,23 +102,13 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
 
 std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment) {
   std::vector<Use> live, ended;
-  const auto self = system.identity();
-  std::optional<ContainerProcesses> contained;
-  const auto has_ended = [&](const Use& use) {
-    if (!is_in_container(self, use))
-      return is_running(system, use) == false;
-    if (!contained)
-      contained = find_container_processes(system);
-    return contained->all && !contained->here.contains({use.pid, use.start});
-  };
+  NotedProcesses processes(system);
   const auto now = time_of(system, environment);
   const auto oldest = environment.held - k_note_days * std::int64_t{86'400}; // no note if the lease was never held
   for (const auto& use : environment.uses)
-    if (has_ended(use))
-      ended.push_back(use);
-    else if (keeps_generation(system, use, now))
+    if (processes.keeps_generation(use, now))
       live.push_back(use);
-    else if (use.noted < oldest && is_running(system, use) != true) // as of a container: no other host removes it
+    else if (const auto running = processes.is_running(use); running == false || (!running && use.noted < oldest))
       ended.push_back(use);
   clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;
@@ -143,14 +134,14 @@ std::string scratch_name(sys::System& system, unsigned generation) {
 }
 
 void remove_old_scratch(sys::System& system, const std::string& directory, const plan::Say& say) {
-  const auto self = system.identity();
+  NotedProcesses processes(system);
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names) {
     const auto use = name.starts_with(k_scratch) ? parse_use(name.substr(std::min(name.find('.'), name.size() - 1) + 1))
                                                  : std::nullopt;
-    if (!use || use->host != self.process_host() || is_running(system, *use) != false)
+    if (!use || processes.is_running(*use) != false)
       continue;
     const auto entry = system.entry({.path = join_path(directory, name), .links = sys::Links::none});
-    if (entry.kind == sys::EntryKind::directory && entry.uid == self.uid)
+    if (entry.kind == sys::EntryKind::directory && entry.uid == system.identity().uid)
       remove_entry(system, entry, say);
   }
 }

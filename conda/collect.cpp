@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
+#include "conda/noted_processes.hpp"
 #include "conda/staged.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -134,9 +135,10 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
   for (const auto& [number, reason] : kept)
     if (!reason.empty())
       notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
+  NotedProcesses processes(system);
   std::set<std::string> elsewhere;
   for (const auto& use : live)
-    if (use.host != system.identity().process_host())
+    if (!processes.find(use))
       elsewhere.insert(use.user + "@" + use.host);
   constexpr std::size_t k_shown = 20;
   std::size_t shown = 0;
@@ -148,7 +150,7 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
     notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
   const auto now = time_of(system, environment);
   const auto old = std::ranges::count_if(environment.uses, [&](const Use& use) {
-    return !keeps_generation(system, use, now) && is_running(system, use) != false;
+    return !processes.keeps_generation(use, now) && processes.is_running(use) != false;
   });
   if (old > 0)
     notes.push_back(fmt::format("{} older than {} days {} nothing any more; `touch {}/NNNN.pinned` keeps a generation",

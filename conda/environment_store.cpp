@@ -1,13 +1,11 @@
 #include "conda/environment_store.hpp"
 
 #include "base/json_fields.hpp"
-#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
-#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -239,57 +237,11 @@ std::string user_name(sys::System& system, std::uint32_t uid) {
   return user ? user->name : fmt::format("uid {}", uid);
 }
 
-std::optional<bool> is_running(sys::System& system, const Use& use) {
-  if (use.host != system.identity().process_host())
-    return std::nullopt;
-  const auto start = sys::process_start(system.files(), use.pid);
-  const auto self = system.identity().uid;
-  if (!start && self != 0 && use.uid != self && !sys::process_start(system.files(), 1))
-    return std::nullopt; // proc(5), hidepid: this user cannot see the processes of others
-  return start && *start == use.start;
-}
-
-ContainerProcesses find_container_processes(sys::System& system) {
-  constexpr std::size_t k_longest = 64U << 10U; // a status has all groups of its process
-  const auto& files = system.files();
-  const auto self = system.identity();
-  const bool sees_others = self.uid == 0 || sys::process_start(files, 1); // proc(5), hidepid
-  const auto processes =
-      sys::read_processes(system, sys::process_ids(system), {{.path = "status", .read_bytes = k_longest}});
-  ContainerProcesses found{.all = sees_others && self.pid_namespace.empty() && !processes.empty()};
-  for (const auto& process : processes) {
-    const auto& status = process.entries[0];
-    if (status.kind == sys::EntryKind::missing)
-      continue; // it has just ended
-    const auto lines = split_lines(status.content);
-    const auto numbers =
-        std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("NSpid:"); });
-    found.all = found.all && numbers != lines.end();
-    const auto words = numbers == lines.end() ? std::vector<std::string>{} : split_words(*numbers);
-    if (words.size() > 2) // proc(5): its number in each PID namespace, that of its own is last
-      if (const auto start = sys::process_start(files, process.pid))
-        found.here[{parse_number<int>(words.back()).value_or(0), *start}] = process.pid;
-  }
-  return found;
-}
-
-bool is_in_container(const sys::Identity& self, const Use& use) {
-  return self.pid_namespace.empty() && use.host.starts_with(self.hostname + "+");
-}
-
 std::int64_t time_of(sys::System& system, const SharedEnvironment& environment) {
   const auto self = system.identity();
   const auto& holder = environment.holder;
   const bool is_ours = holder && holder->host == self.hostname && holder->pid == self.pid;
   return is_ours ? environment.held : std::chrono::system_clock::to_time_t(system.now());
-}
-
-bool keeps_generation(sys::System& system, const Use& use, std::int64_t now) {
-  const auto running = is_running(system, use);
-  if (running == false)
-    return false;
-  const bool its_own = running && system.entry({.path = fmt::format("/proc/{}", use.pid)}).uid == use.uid;
-  return its_own || is_fresh(use, now);
 }
 
 } // namespace sharefs::conda

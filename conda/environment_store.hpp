@@ -5,7 +5,6 @@
 #include "sys/system.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace sharefs::conda {
@@ -72,22 +71,8 @@ Result<Contents> read_contents(sys::System& system, const std::string& path);
 /// Returns the name of a user; "uid 1001" if this host does not know the user.
 std::string user_name(sys::System& system, std::uint32_t uid);
 
-/// True if the process of a use still runs. nullopt if it is on another host, which alone knows that, or if this host
-/// hides it.
-std::optional<bool> is_running(sys::System& system, const Use& use);
-/// The processes of containers on this host. Their notes have the numbers of the containers' PID namespaces.
-struct ContainerProcesses {
-  std::map<std::pair<int, std::uint64_t>, int> here = {}; ///< number in the container and start time -> number here
-  bool all = false; ///< one that is not in `here` has ended; false if others may be hidden from this process
-};
-ContainerProcesses find_container_processes(sys::System& system);
-/// True if the use is that of a process in a container on this host.
-bool is_in_container(const sys::Identity& self, const Use& use);
 /// Returns the time (seconds since 1970) by which notes are judged: the server's if this process holds the lease, since
 /// the clock of this host may be wrong by months, and notes are what keeps generations that are in use.
 std::int64_t time_of(sys::System& system, const SharedEnvironment& environment);
-/// True if the use keeps its generation: its process runs here and its user owns the note, or the note is fresh and its
-/// process is not known to have ended.
-bool keeps_generation(sys::System& system, const Use& use, std::int64_t now);
 
 } // namespace sharefs::conda

@@ -5,6 +5,7 @@
 #include "base/try.hpp"
 #include "conda/guard_wheel.hpp"
 #include "conda/homes.hpp"
+#include "conda/noted_processes.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
 #include "sys/find_processes.hpp"
@@ -172,17 +173,14 @@ class InventoryReader {
     std::vector<Job> jobs;
     const auto host = m_system.identity().process_host();
     const auto oldest = std::chrono::system_clock::to_time_t(m_system.now() - std::chrono::hours(24 * k_note_days));
+    NotedProcesses processes(m_system);
     std::set<int> noted;
     for (const auto& use : shared.uses) {
-      if (use.host == host)
-        noted.insert(use.pid);
-      auto running = is_running(m_system, use);
-      if (const auto pid = number_here(use)) {
+      const auto pid = processes.find(use);
+      if (pid)
         noted.insert(*pid);
-        running = true;
-      }
-      if (running || use.noted > oldest)
-        jobs.push_back({use.host, use.pid, use.generation, true, running});
+      if (pid || use.noted > oldest)
+        jobs.push_back({use.host, use.pid, use.generation, true, pid ? std::optional(*pid != 0) : std::nullopt});
     }
     const auto is_noted = [&](int pid) { return noted.contains(pid); };
     for (const auto& program : m_programs) {
@@ -195,16 +193,6 @@ class InventoryReader {
         jobs.push_back({host, program.pid, program.in.number, false, true});
     }
     return jobs;
-  }
-
-  /// Returns the number that a process in a container on this host has outside of it; nullopt for other processes.
-  std::optional<int> number_here(const Use& use) {
-    if (!is_in_container(m_system.identity(), use))
-      return std::nullopt;
-    if (!m_contained)
-      m_contained = find_container_processes(m_system);
-    const auto found = m_contained->here.find({use.pid, use.start});
-    return found == m_contained->here.end() ? std::nullopt : std::optional(found->second);
   }
 
   /// Finds the users whose homes have a link to an environment.
@@ -253,7 +241,6 @@ class InventoryReader {
   std::string m_only; ///< an environment's name; empty: all
   Entry m_store;
   std::vector<RunningProgram> m_programs;
-  std::optional<ContainerProcesses> m_contained; ///< read when it is needed
   Inventory m_inventory;
 };
 

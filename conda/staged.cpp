@@ -3,6 +3,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/noted_processes.hpp"
 #include "sys/find_processes.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/mounting/mount_call.hpp"
@@ -305,14 +306,15 @@ sys::Note staged_use_note(sys::Note note, const std::string& store) {
 std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
   std::set<std::string> busy;
+  NotedProcesses processes(system);
   const auto now = time_of(system, environment);
   for (const auto& use : environment.uses)
-    if (is_running(system, use) == true && keeps_generation(system, use, now))
+    if (processes.is_running(use) == true && processes.keeps_generation(use, now))
       busy.insert(generation_name(use.generation));
   auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
   notes.resize(std::min(notes.size(), k_most_uses)); // any user may have made any number of notes
   for (const auto& name : notes)
-    if (const auto use = parse_use(name); use && is_running(system, *use) == true)
+    if (const auto use = parse_use(name); use && processes.is_running(*use) == true)
       busy.insert(generation_name(use->generation));
   for (const auto& process : sys::read_processes(system, sys::process_ids(system), {{.path = "exe"}}))
     for (const auto& copy : staged.copies)

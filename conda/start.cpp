@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/try.hpp"
+#include "conda/noted_processes.hpp"
 #include "conda/staged.hpp"
 #include "sys/find_processes.hpp"
 
@@ -21,11 +22,12 @@ constexpr std::chrono::seconds k_longest_wait{120};
 std::vector<std::string> find_ended(sys::System& system, const std::string& directory) {
   constexpr std::size_t k_at_once = 32, k_most_checked = 1000;
   const auto host = system.identity().process_host();
+  NotedProcesses processes(system);
   std::vector<std::string> ended;
   std::size_t checked = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
     if (const auto use = parse_use(name); use && use->host == host && ended.size() < k_at_once &&
-                                          ++checked <= k_most_checked && is_running(system, *use) == false)
+                                          ++checked <= k_most_checked && processes.is_running(*use) == false)
       ended.push_back(name);
   return ended;
 }

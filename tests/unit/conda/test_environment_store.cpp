@@ -118,32 +118,6 @@ TEST_CASE("records that are no files are no records", "[conda]") {
   CHECK_FALSE(found.generations[1].record);
 }
 
-TEST_CASE("requirement 4: which notes keep a generation", "[conda]") {
-  const test::TemporaryDirectory root;
-  test::ScriptedSystem system(root.path());
-  const auto now = std::chrono::system_clock::to_time_t(system.now());
-  const auto host = system.identity().hostname;
-  constexpr std::int64_t k_old = 100 * 86'400;
-  Use use{"elsewhere", 7, 70, 1};
-  use.noted = now;
-  CHECK(keeps_generation(system, use, now));
-  use.noted = now - k_old;
-  CHECK_FALSE(keeps_generation(system, use, now));
-  use.noted = now + k_old;
-  CHECK_FALSE(keeps_generation(system, use, now));
-
-  root.write("proc/7/stat", "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0\n");
-  use.host = host;
-  use.uid = ::geteuid();
-  CHECK(keeps_generation(system, use, now)); // runs, and says so itself, however long ago
-  use.uid = ::geteuid() + 1;                 // somebody else's process is named
-  CHECK_FALSE(keeps_generation(system, use, now));
-  use.noted = now;
-  CHECK(keeps_generation(system, use, now)); // a server that makes all files one user's
-  use.start = 71;
-  CHECK_FALSE(keeps_generation(system, use, now));
-}
-
 TEST_CASE("notes are judged by the server's clock while this process holds the lease") {
   const test::TemporaryDirectory root;
   test::ScriptedSystem system(root.path());
@@ -155,29 +129,6 @@ TEST_CASE("notes are judged by the server's clock while this process holds the l
   CHECK(time_of(system, environment) == 1'000);
   environment.holder->pid += 1;
   CHECK(time_of(system, environment) == own);
-}
-
-TEST_CASE("a process of a container on this host is known by its numbers there", "[conda]") {
-  const test::TemporaryDirectory root;
-  test::ScriptedSystem system(root.path());
-  const auto host = system.identity().hostname;
-  const Use use{host + "+4026532567", 7, 70, 1};
-  CHECK_FALSE(find_container_processes(system).all);
-  root.write("proc/900/stat", "900 (a python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0\n");
-  root.write("proc/900/status", "Name:\ta python\nGroups:\t4 27\nNSpid:\t900\t7\nThreads:\t1\n");
-  root.write("proc/7/stat", "7 (sh) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 71 0 0\n");
-  root.write("proc/7/status", "Name:\tsh\nNSpid:\t7\n");
-  const auto found = find_container_processes(system);
-  CHECK(found.all == (::geteuid() == 0));
-  CHECK(found.here == std::map<std::pair<int, std::uint64_t>, int>{{{7, 70}, 900}});
-  CHECK(is_in_container(system.identity(), use));
-  CHECK_FALSE(is_running(system, use)); // nullopt, although another process has this number here
-  root.write("proc/8/stat", "");
-  root.write("proc/8/status", "");
-  CHECK_FALSE(find_container_processes(system).all);
-  system.machine.identity.pid_namespace = "4026532567";
-  CHECK(is_running(system, use) == false);
-  CHECK_FALSE(is_in_container(system.identity(), use));
 }
 
 namespace {
