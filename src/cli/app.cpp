@@ -10,10 +10,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -103,15 +105,20 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
+/// Set when memory has run out, because there may be too little of it even for the exception that says so.
+std::atomic<bool> g_memory_ran_out = false;
+
 /// The handler of std::terminate(): memory or processes have run out where no exception is caught: before main(), in a
 /// thread or in a destructor. It allocates no memory.
 [[noreturn]] void exit_out_of_resources(int code) noexcept {
-  std::string_view message;
+  constexpr std::string_view k_out_of_memory = "error: out of memory\n";
+  const auto thrown = std::current_exception();
+  std::string_view message = !thrown && g_memory_ran_out ? k_out_of_memory : "";
   try {
-    if (const auto thrown = std::current_exception())
+    if (thrown)
       std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
-    message = "error: out of memory\n";
+    message = k_out_of_memory;
   } catch (const std::system_error&) {
     message = "error: no further process or thread can be started\n";
   } catch (...) { // NOLINT(bugprone-empty-catch): a bug of sharefs: abort() shows its place
@@ -128,6 +135,10 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
     std::set_terminate([] { exit_out_of_resources(k_exit_run_failed); });
   else
     std::set_terminate([] { exit_out_of_resources(k_exit_failed); });
+  std::set_new_handler([] {
+    g_memory_ran_out = true;
+    throw std::bad_alloc();
+  });
 }
 
 /// Set by SIGPIPE, when nobody reads our standard output any more; not if SIGPIPE was ignored from the start.
