@@ -22,8 +22,9 @@ endif()
 # What makes a fault of ours harder to use, as distributions build their packages. Sanitizers find more, and do not go with
 # all of it. tests/layers/check_hardening.py reads the program that comes out.
 if(NOT SHAREFS_SANITIZE AND NOT SHAREFS_FUZZ)
-  target_compile_options(sharefs_settings INTERFACE -fPIE -fstack-protector-strong -fstack-clash-protection
-    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=3>) # it needs an optimising compiler
+  target_compile_options(sharefs_settings INTERFACE -fPIE -fstack-protector-strong -fstack-clash-protection)
+  # It needs an optimising compiler.
+  list(APPEND SHAREFS_ROOM_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=3>)
   target_compile_definitions(sharefs_settings INTERFACE _GLIBCXX_ASSERTIONS)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
     target_compile_options(sharefs_settings INTERFACE -fcf-protection)

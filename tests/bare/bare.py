@@ -65,7 +65,7 @@ class Bare:
             return  # that of another system
         launcher = f"env;LD_LIBRARY_PATH={COMPILED};{COMPILED}/ccache"
         variables = {"CMAKE_C_COMPILER_LAUNCHER": launcher, "CMAKE_CXX_COMPILER_LAUNCHER": launcher,
-                     "CCACHE_DIR": f"{COMPILED}/cache", "CCACHE_BASEDIR": PLACE, "CCACHE_NOHASHDIR": "yes"}  # fmt: skip
+                     "CCACHE_DIR": f"{COMPILED}/cache", "CCACHE_BASEDIR": PLACE, "CCACHE_NOHASHDIR": "yes", "CCACHE_IGNOREOPTIONS": "-Werror"}  # fmt: skip
         self._ccache = [cache, *(f"{name}={value}" for name, value in variables.items())]
 
     def run(self, command: str, timeout: float = 600, cwd: str = PLACE) -> subprocess.CompletedProcess[str]:
