@@ -2,40 +2,36 @@
 
 #include "base/text.hpp"
 
+#include <map>
+
 namespace sharefs::cachefix {
 extern const char k_launchers_table[];
 extern const char k_caches_table[];
 
 namespace {
 
+constexpr std::string_view k_separator = "| "; // with a space in front, for which it would take long to search
+
 using Tables = std::map<std::string, std::vector<Row>, std::less<>>;
 
 /// Joins continued lines: one that begins with a space continues the line above. Within braces the two are joined
 /// without a space, because `{a,` and `b}` are one word.
-std::vector<std::string> join_lines(const std::string& text) {
+std::vector<std::string> join_lines(std::string_view text) {
   std::vector<std::string> lines;
-  for (const std::string& line : split_lines(text)) {
-    if (line.empty() || line.front() == '#')
-      continue;
+  bool in_braces = false;
+  each_word(text, '\n', [&](std::string_view line) {
+    if (line.front() == '#')
+      return;
     if (line.front() != ' ') {
-      lines.push_back(line);
-      continue;
+      lines.emplace_back(line);
+      in_braces = false;
+    } else {
+      lines.back() += (in_braces ? "" : " ") + std::string(trim(line));
     }
-    std::string& above = lines.back();
-    const auto open = above.rfind('{'), close = above.rfind('}');
-    const bool in_braces = open != std::string::npos && (close == std::string::npos || close < open);
-    above += (in_braces ? "" : " ") + std::string(trim(line));
-  }
+    if (const auto brace = line.find_last_of("{}"); brace != std::string_view::npos)
+      in_braces = line[brace] == '{';
+  });
   return lines;
-}
-
-/// Replaces `$race` by the text of the row `words race`. Other names stay: they are variables that are expanded later.
-std::string expand_words(const std::string& text, const std::vector<Row>& words) {
-  const auto value_of = [&](std::string_view name, std::size_t) -> std::optional<std::string> {
-    const auto known = std::ranges::find(words, name, &Row::name);
-    return known == words.end() ? "$" + std::string(name) : known->get("");
-  };
-  return expand_variables(text, value_of).value_or(text);
 }
 
 Tables read_tables() {
@@ -43,31 +39,59 @@ Tables read_tables() {
   for (const char* text : {k_launchers_table, k_caches_table})
     for (const std::string& line : join_lines(text)) {
       const auto space = line.find(' ');
-      std::vector<Row>& rows = tables[line.substr(0, space)];
-      Row row;
-      std::size_t at = space + 1;
-      for (std::size_t number = 0; at < line.size(); ++number) {
-        const auto end = std::min(line.find(" | ", at), line.size());
-        std::string field = line.substr(at, end - at);
-        const auto colon = field.find(": ");
-        const bool named = colon != std::string::npos && field.find(' ') == colon + 1;
-        if (number == 0)
-          row.name = std::move(field);
-        else
-          row.fields[named ? field.substr(0, colon) : ""] =
-              expand_words(named ? field.substr(colon + 2) : field, tables["words"]);
-        at = end + 3;
-      }
-      rows.push_back(std::move(row));
+      const auto end = std::min(line.find(k_separator, space), line.size());
+      tables[line.substr(0, space)].push_back(
+          {std::string(trim(std::string_view(line).substr(space, end - space))), line.substr(end)});
     }
   return tables;
 }
 
+/// Replaces `$race` by the text of the row `words race`. Other names stay: they are variables that are expanded later.
+std::string expand_words(std::string_view text, const std::map<std::string, std::string, std::less<>>& words) {
+  const auto value_of = [&](std::string_view name, std::size_t) -> std::optional<std::string> {
+    const auto known = words.find(name);
+    return known == words.end() ? "$" + std::string(name) : known->second;
+  };
+  return expand_variables(text, value_of).value_or(std::string(text));
+}
+
+/// Returns the texts of the rows `words`, by name; each may use those above it.
+const std::map<std::string, std::string, std::less<>>& all_words() {
+  static const auto k_words = [] {
+    std::map<std::string, std::string, std::less<>> words;
+    for (const Row& row : rows_of("words"))
+      words[row.name] = expand_words(row.fields().at(0).second, words);
+    return words;
+  }();
+  return k_words;
+}
+
 } // namespace
 
+std::vector<std::pair<std::string_view, std::string_view>> Row::fields() const {
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  for (std::string_view left = text; !left.empty();) {
+    left.remove_prefix(k_separator.size());
+    auto field = left.substr(0, left.find(k_separator));
+    left.remove_prefix(field.size());
+    field = trim(field);
+    const auto colon = field.find(": ");
+    const bool named = colon != std::string::npos && field.find(' ') == colon + 1;
+    all.emplace_back(named ? field.substr(0, colon) : "", named ? field.substr(colon + 2) : field);
+  }
+  return all;
+}
+
+bool Row::has(std::string_view field) const {
+  const auto all = fields();
+  return std::ranges::find(all, field, &std::pair<std::string_view, std::string_view>::first) != all.end();
+}
+
 std::string Row::get(std::string_view field) const {
-  const auto found = fields.find(field);
-  return found == fields.end() ? "" : found->second;
+  for (const auto& [key, value] : fields())
+    if (key == field)
+      return expand_words(value, all_words());
+  return "";
 }
 
 const std::vector<Row>& rows_of(std::string_view kind) {
@@ -76,7 +100,7 @@ const std::vector<Row>& rows_of(std::string_view kind) {
 }
 
 const std::string& words_of(std::string_view name) {
-  return std::ranges::find(rows_of("words"), name, &Row::name)->fields.begin()->second;
+  return all_words().find(name)->second;
 }
 
 std::string underscored(std::string_view option) {

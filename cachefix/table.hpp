@@ -2,20 +2,22 @@
 // Reads the room's tables, launchers/launchers.txt and guard/sharefs_guard/caches.txt, which are compiled in. Their
 // first lines explain the format.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sharefs::cachefix {
 
 struct Row {
   std::string name;
-  std::map<std::string, std::string, std::less<>> fields;
-  /// Returns the text of a field; empty if the row has no such field.
+  std::string text; ///< its fields, each behind "| "; only what is asked for is taken apart, since `run` reads all rows
+  /// Returns the name ("" if it has none) and the text of each field, as they stand there.
+  [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> fields() const;
+  /// Returns the text of a field, with the words that it names; empty if the row has no such field.
   [[nodiscard]] std::string get(std::string_view field) const;
-  [[nodiscard]] bool has(std::string_view field) const { return fields.contains(field); }
+  [[nodiscard]] bool has(std::string_view field) const;
 };
 /// Returns all rows of one kind ("launcher", "variable"), in the order of the table.
 const std::vector<Row>& rows_of(std::string_view kind);

@@ -62,12 +62,10 @@ struct KnownOption {
 /// `export` a variable that stands for the option with Means::assign_list, and `containers` the variables that mean the
 /// same as an option with Means::container (a name may end in `*`).
 struct Launcher {
-  Row row;
+  const Row& row;
   std::string name, programs, verbs;
   Tail tail = Tail::command;
   Carries carries = Carries::yes;
-  std::vector<KnownOption> options = {};
-  bool clusters = true; ///< `-abc` is three options; false for MPI, whose `-np` is one
   [[nodiscard]] std::string get(std::string_view field) const { return row.get(field); }
 };
 

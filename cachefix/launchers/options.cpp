@@ -32,7 +32,9 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
 class OptionReader {
  public:
   OptionReader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
-      : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())) {
+      : m_launcher(launcher), m_options(options_of(launcher.get("options"))),
+        m_clusters(std::ranges::none_of(m_options, has_long_name)), m_argv(argv),
+        m_limit(std::min(limit, argv.size())) {
     m_out.end = begin;
   }
 
@@ -54,10 +56,13 @@ class OptionReader {
   }
 
  private:
+  static bool has_long_name(const KnownOption& option) {
+    return std::ranges::any_of(option.names, [](const auto& name) { return name.size() > 2 && name[1] != '-'; });
+  }
   /// Returns the only option with a name that `fits`; nullptr if none has, or several have.
   template <class Fits> [[nodiscard]] const KnownOption* find_only(const Fits& fits) const {
     const KnownOption* found = nullptr;
-    for (const KnownOption& option : m_launcher.options)
+    for (const KnownOption& option : m_options)
       if (std::ranges::any_of(option.names, fits)) {
         if (found != nullptr)
           return nullptr;
@@ -75,7 +80,7 @@ class OptionReader {
     const auto equals = std::min(word.find('='), word.size());
     const std::string name = underscored(word.substr(0, equals));
     const KnownOption* option = find_option(name);
-    if (option == nullptr && !m_launcher.clusters && name.starts_with("--"))
+    if (option == nullptr && !m_clusters && name.starts_with("--"))
       option = find_option(name.substr(1));
     if (option == nullptr && name.starts_with("--") && name.size() > 2)
       option = find_only([&](const std::string& known) { return underscored(known).starts_with(name); });
@@ -90,7 +95,7 @@ class OptionReader {
   void read_letters(const std::string& word) {
     const std::size_t index = m_out.end;
     for (std::size_t i = 1; i < word.size() && m_out.problem.empty() && !m_out.ended_by_option; ++i) {
-      const KnownOption* option = m_launcher.clusters ? find_option({'-', word[i]}) : nullptr;
+      const KnownOption* option = m_clusters ? find_option({'-', word[i]}) : nullptr;
       m_out.end = index;
       if (option == nullptr || word.starts_with("--")) {
         m_out.problem =
@@ -135,6 +140,8 @@ class OptionReader {
   }
 
   const Launcher& m_launcher;
+  std::vector<KnownOption> m_options;
+  bool m_clusters; ///< `-abc` is three options; false for MPI, whose `-np` is one
   const Argv& m_argv;
   std::size_t m_limit;
   OptionsRead m_out;

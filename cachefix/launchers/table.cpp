@@ -78,11 +78,7 @@ const std::vector<Launcher>& launchers() {
           {row, row.name, or_else(row.get("programs"), row.name.substr(0, space)),
            or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
            enumerator<Tail>("command script python shell batch contexts", row.get("tail")).value_or(Tail::command),
-           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes),
-           options_of(row.get("options"))});
-      all.back().clusters = std::ranges::none_of(all.back().options, [](const KnownOption& option) {
-        return std::ranges::any_of(option.names, [](const auto& name) { return name.size() > 2 && name[1] != '-'; });
-      });
+           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes)});
     }
     return all;
   }();

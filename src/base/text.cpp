@@ -98,10 +98,11 @@ expand_variables(std::string_view text,
   };
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '$') {
-      out += text[i];
-      continue;
-    }
+    const auto dollar = std::min(text.find('$', i), text.size());
+    out += text.substr(i, dollar - i);
+    i = dollar;
+    if (i == text.size())
+      break;
     const bool braces = text.substr(i + 1).starts_with('{');
     const std::size_t begin = i + (braces ? 2 : 1);
     std::size_t end = begin;

@@ -89,7 +89,7 @@ TEST_CASE("each variable stands in the table once, with its source") {
     for (const Row& row : rows_of(kind)) {
       CAPTURE(kind, row.name);
       CHECK_FALSE(row.get("source").empty());
-      for (const auto& [key, value] : row.fields)
+      for (const auto& [key, value] : row.fields())
         CHECK(is_listed(key, k_keys));
       CHECK((kind == "launcher" || kind == "program" ||
              is_listed(row.get("class"), "node-local mixed read-mostly shared never")));
