@@ -105,7 +105,11 @@ Result<bool> ask_consent(Context& context) {
     return fail(ErrorCode::usage, "there is no terminal to ask for consent",
                 "add --yes to go ahead, or --dry-run to see what would be done");
   const bool agreed = context.console.confirm("Proceed?");
-  return sys::interrupted() ? Result<bool>(fail(ErrorCode::interrupted, "interrupted: nothing was changed")) : agreed;
+  if (sys::interrupted())
+    return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
+  if (!agreed)
+    context.console.message("nothing was changed");
+  return agreed;
 }
 
 Result<plan::HostLock> take_lock(Context& context, const std::string& directory, std::chrono::milliseconds wait,
@@ -180,11 +184,9 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (const auto left = first ? find_unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // reported before the next change is made
     TRY_ASSIGN(const auto agreed, ask_consent(context));
-    if (!agreed) {
-      context.console.message("nothing was changed");
+    if (!agreed)
       return Executed{k_exit_failed, std::nullopt}; // the same exit code as dnf and apt
-    }
-    plan::install_interrupt_handlers(); // set before the lock, so that Ctrl-C ends the wait for it
+    plan::install_interrupt_handlers();             // set before the lock, so that Ctrl-C ends the wait for it
     TRY_ASSIGN(auto taken, take_lock(context, state, context.flags.wait));
     std::optional<plan::HostLock> lock(std::move(taken));
     TRY_ASSIGN(auto now, journal.newest_id());

@@ -50,8 +50,8 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
 /// themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
 
-/// Asks whether to apply the plan that was shown. Returns true without a question for --yes, and false if the answer
-/// was no. Errors: `usage` without a terminal, `interrupted`.
+/// Asks whether to apply the plan that was shown. Returns true without a question for --yes. Returns false if the
+/// answer was no, and has said then that nothing was changed. Errors: `usage` without a terminal, `interrupted`.
 Result<bool> ask_consent(Context& context);
 
 /// Executes the plan that undoes an entry of the journal. apply() marks the entry as undone. `inspect` may check the

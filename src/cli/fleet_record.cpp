@@ -134,8 +134,10 @@ Result<int> list_runs(Context& context) {
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     const auto run = read_run(context, directory, *id);
     const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, *id));
-    if (!run)
+    if (!run) {
+      context.console.warning(run.error().message);
       continue;
+    }
     std::size_t good = 0, left = 0;
     for (const auto& node : run->job.nodes)
       ++(is_done(outcomes, node.name) ? good : left);

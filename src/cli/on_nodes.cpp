@@ -285,10 +285,8 @@ std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::N
                 "mend them, leave them out (`--on 'all!NODE'`), or allow more by --max-failures");
   }
   TRY_ASSIGN(const auto agreed, ask_consent(context));
-  if (!agreed) {
-    context.console.message("nothing was changed");
+  if (!agreed)
     return k_exit_failed;
-  }
   nodes = std::move(pending);
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 from pathlib import Path
@@ -70,6 +71,29 @@ def test_too_many_failures_end_it_and_resume_goes_on(network: Network) -> None:
     assert {node["state"] for node in again["nodes"]} == {"changed"} and len(again["nodes"]) == 31
     assert set(network.changed()[len(before) :]) == {name for name, state in states.items() if state != "changed"}
     assert "done on all its nodes" in network.run("nodes", "resume", "--yes").stderr
+
+
+def test_no_to_resume_changes_nothing_and_says_so(network: Network) -> None:
+    names = cluster(network, 2)
+    network.does(names[1], "exit 255")
+    network.json("--on", "all", "mount", "--all", "--yes", code=4)
+    before = network.changed()
+    master, terminal = pty.openpty()
+    try:
+        os.write(master, b"n\n")
+        ended = subprocess.run(network.command("nodes", "resume"), stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, timeout=60, env=network.environment, check=False)
+    finally:
+        os.close(terminal)
+        os.close(master)
+    assert ended.returncode == 1 and "nothing was changed" in ended.stderr and network.changed() == before, ended
+
+
+def test_a_record_that_cannot_be_read_is_named(network: Network) -> None:
+    cluster(network, 1)
+    made = [network.json("--on", "all", "mount", "--all", "--yes")["run"] for _ in range(2)]
+    Path("/var/lib/sharefs/fleet", made[0], "run.json").write_text("{")
+    listed = network.run("nodes", "resume", "--list")
+    assert made[1] in listed.stdout and f"the record of run {made[0]} cannot be read" in listed.stderr, listed
 
 
 def test_runs_are_listed_in_the_order_they_were_made(network: Network) -> None:
