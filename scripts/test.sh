@@ -49,7 +49,8 @@ broken() {
   exit 1
 }
 
-build() { cmake --preset "$1" "${@:2}" && cmake --build --preset "$1"; }
+# In the locale of the bare machine (tests/bare/bare.py), so that ccache gives it what was compiled here.
+build() { (unset LANG LC_CTYPE LC_MESSAGES; export LC_ALL=C.UTF-8; cmake --preset "$1" "${@:2}" && cmake --build --preset "$1"); }
 
 # Runs a command while something else is under way and leaves the processor to that: what the tests wait for is used.
 begin() {
