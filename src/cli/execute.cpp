@@ -184,9 +184,9 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (const auto left = first ? find_unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // reported before the next change is made
     TRY_ASSIGN(const auto agreed, ask_consent(context));
-    if (!agreed)
-      return Executed{k_exit_failed, std::nullopt}; // the same exit code as dnf and apt
-    plan::install_interrupt_handlers();             // set before the lock, so that Ctrl-C ends the wait for it
+    if (!agreed) // the same exit code as dnf and apt
+      return Executed{k_exit_failed, std::nullopt};
+    plan::install_interrupt_handlers(); // set before the lock, so that Ctrl-C ends the wait for it
     TRY_ASSIGN(auto taken, take_lock(context, state, context.flags.wait));
     std::optional<plan::HostLock> lock(std::move(taken));
     TRY_ASSIGN(auto now, journal.newest_id());

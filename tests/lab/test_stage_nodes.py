@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +13,6 @@ import pytest
 from sharefslab import Cluster, Host, wait_until
 from sharefslab.fleet import NODES, Stub, fleet_config, fleet_with_exports, on, second_administrator, states
 from sharefslab.host import Completed, Job
-from sharefslab.paths import program_under_test
 from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, sharefs
 
 DATASET = f"{SHARE}/datasets/c4"
@@ -32,21 +27,8 @@ echo 'x = 1' >'train/a file; rm -rf $HOME'.py && ln -s train/1.bin first && chmo
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def shipped_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    directory = tmp_path_factory.mktemp("program")
-    directory.chmod(0o755)
-    program = program_under_test()
-    assert program, "nothing was built yet"
-    subprocess.run(["strip", "-o", directory / "sharefs", program], check=True)
-    shutil.copytree(program.parent / "share", directory / "share")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHAREFS_BIN", os.fspath(directory / "sharefs"))
-        yield
-
-
 @pytest.fixture(scope="module")
-def meshed(lab_ready: None) -> Iterator[Cluster]:
+def meshed(lab_ready: None, shipped_program: None) -> Iterator[Cluster]:
     """Trusted, mounted, and root of each node gets into the others."""
     with fleet_with_exports(memory="1500M") as cluster:
         server = cluster.server

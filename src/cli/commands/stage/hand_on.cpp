@@ -163,7 +163,7 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
   auto agreed = ask_consent(context);
   if (!agreed || *agreed)
     return agreed;
-  return fail(ErrorCode::failed, path + " cannot be staged without that");
+  return fail(ErrorCode::failed, path + " was not staged");
 }
 
 Result<void> survey_for_nodes(Context& context, const Arguments& arguments, fleet::Request& job) {
