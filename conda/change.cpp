@@ -70,8 +70,10 @@ Result<SharedEnvironment> find_shared(sys::System& system, const std::string& st
   if (found.entry.kind == sys::EntryKind::directory)
     return fail(ErrorCode::unsupported, found.path() + " is a plain directory, without generations",
                 hint_to_share(found));
+  const auto there = system.entries({.queries = {{.path = store, .follow = true, .list = true}}, .as = as});
   return fail(ErrorCode::not_found, fmt::format("there is no shared environment `{}` in {}", name, store),
-              fmt::format("`sharefs conda share {}` moves one of a user there", name));
+              did_you_mean_hint(name, there.front().names,
+                                fmt::format("`sharefs conda share {}` moves one of a user there", shell_quote(name))));
 }
 
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store,

@@ -103,7 +103,8 @@ class EnvironmentCheck {
       return note(Kind::nfs_leftover, entry.path);
     if (entry.path.starts_with("conda-meta/"))
       return;
-    const auto* recorded = m_reader.recorded(entry.path);
+    const auto* known = m_reader.known(entry.path);
+    const auto* recorded = known == nullptr ? nullptr : known->file;
     if (recorded != nullptr) {
       const std::scoped_lock lock(m_mutex);
       ++m_state.managed;
@@ -112,7 +113,7 @@ class EnvironmentCheck {
       return;
     if (is_compiled(entry.path))
       return check_compiled(entry);
-    if (m_request.reading == Reading::prefixes && recorded != nullptr && is_as_packaged(entry, *recorded))
+    if (m_request.reading == Reading::prefixes && known != nullptr && is_as_packaged(entry, *known))
       return;
     if (recorded == nullptr)
       note(Kind::unmanaged, entry.path);
@@ -122,12 +123,11 @@ class EnvironmentCheck {
 
   /// True if the file is as in its package, which has no prefix in it. A file that pip or a user has changed has
   /// another size, or is newer than the record of the installation.
-  [[nodiscard]] bool is_as_packaged(const tree::Entry& entry, const RecordedFile& recorded) const {
-    if (recorded.sha256.empty() || recorded.patched() || !recorded.placeholder.empty() || recorded.size != entry.size ||
-        recorded.type != PathType::hardlink || names_prefix(entry))
-      return false;
-    const auto* record = m_reader.entry(m_reader.records()[m_reader.known(entry.path)->record].path);
-    return record != nullptr && entry.mtime < record->mtime;
+  [[nodiscard]] bool is_as_packaged(const tree::Entry& entry, const EnvironmentReader::KnownFile& known) const {
+    const auto& recorded = *known.file;
+    return !recorded.sha256.empty() && !recorded.patched() && recorded.placeholder.empty() &&
+           recorded.size == entry.size && recorded.type == PathType::hardlink && !names_prefix(entry) &&
+           entry.mtime < m_reader.records()[known.record].mtime;
   }
 
   /// True if the file belongs to another user than the environment. A user who may write in the environment could have

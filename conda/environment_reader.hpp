@@ -16,6 +16,7 @@ class EnvironmentReader {
  public:
   struct ReadRecord {
     std::string path; ///< conda-meta/x.json
+    std::int64_t mtime = 0;
     std::string text;
     Record record;
   };

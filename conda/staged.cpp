@@ -336,11 +336,12 @@ void add_removal(const StagedCopy& copy, const std::string& group, const std::st
                  plan::Plan& plan) {
   const bool has_mount = copy.is_mounted() || copy.is_dead();
   if (has_mount)
-    plan.add(group, why, unmount_copy(copy));
+    plan.add(group, why, unmount_copy(copy), true);
   if (unmark && copy.mark.kind == EntryKind::file)
-    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
+    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content),
+                         true);
   if (has_mount)
-    plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
+    plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path), true);
   else if (copy.tree.kind == EntryKind::directory)
     plan.add(group, "", removal_of(copy.tree));
   for (const auto* file : {&copy.image, &copy.part})
@@ -370,7 +371,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   const auto unmark = [&](const StagedCopy& copy) {
     if (copy.mark.kind == EntryKind::file)
       plan.add_bookkeeping("", "no command begins with it from here on",
-                           plan::remove_file(copy.mark.path, copy.mark.content));
+                           plan::remove_file(copy.mark.path, copy.mark.content), true);
   };
   if (!request.copy.empty() && staged.directory.exists())
     if (auto step = admit(staged.directory, request.access))
@@ -386,12 +387,8 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     }
     unmark(copy);
     made.removed.insert(copy.name());
-    plan::Plan removal;
     add_removal(copy, request.name, request.copy.empty() ? "its image" : "a later generation is staged", false,
-                removal);
-    for (auto& step : removal.steps)
-      step.stays = copy.is_mounted() || copy.is_dead(); // undo does not bring it back
-    deletions.add(removal);
+                deletions);
   }
   const auto* there = request.copy.empty() ? nullptr : staged.find(request.copy);
   const auto copy = join_path(staged.directory.resolved, request.copy);

@@ -61,7 +61,7 @@ Result<PathStagingRequest> find_directory(sys::System& system, const std::string
   if (!reader) // the NFS client may answer root from its cache for the directory, but not for the one above
     reader = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
   if (!entry.shared)
-    for (const auto& copy : list_staged_paths(system, copies))
+    for (const auto& copy : list_staged_paths(system, copies, {0}))
       if (copy.is_bound && copy.source() == asked)
         found.bound = survey_in(copy.what().state);
   if (!entry.shared && !found.bound && !any) // a server has its own share without a mount
@@ -267,9 +267,9 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
   return alone;
 }
 
-std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
-  const auto uid = static_cast<unsigned>(system.identity().uid);
-  auto found = find_copies(system, directories, {0, uid});
+std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories,
+                                          const std::set<unsigned>& makers) {
+  auto found = find_copies(system, directories, makers);
   std::erase_if(found, [](const StagedCopy& copy) { return copy.what().source.empty() && !copy.is_cut_off(); });
   return found;
 }
@@ -278,8 +278,8 @@ std::string copy_of_root(sys::System& system, const std::string& copies, const s
                          const tree::Survey& survey) {
   if (system.identity().uid == 0)
     return {};
-  for (const auto& one : list_staged_paths(system, {copies}))
-    if (one.mark.uid == 0 && one.source() == path && survey_in(one.what().state) == survey && one.is_whole())
+  for (const auto& one : list_staged_paths(system, {copies}, {0}))
+    if (one.source() == path && survey_in(one.what().state) == survey && one.is_whole())
       return one.tree.path;
   return {};
 }
@@ -291,7 +291,7 @@ plan::Plan plan_drop(const std::vector<StagedCopy>& staged) {
     const bool is_older_of_it = copy.older && copy.older->source.starts_with(image_path(group));
     if (copy.is_bound || is_older_of_it)
       plan.add(group, "the path on the share is the share's again",
-               copy.older.value_or(unmount_of(bind_of(group, copy.what()))));
+               copy.older.value_or(unmount_of(bind_of(group, copy.what()))), true);
     add_removal(copy, group, "its image", true, plan);
   }
   return plan;

@@ -84,8 +84,9 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
 std::string state_of(const StagedCopy& copy);
 /// True if it is a copy of this directory; an interrupted copy is compared by its place.
 bool is_staged_from(const StagedCopy& copy, const std::string& directory);
-/// Lists the copies below these directories that root and this process's user have made.
-std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
+/// Lists the copies below these directories that the users `makers` have made.
+std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories,
+                                          const std::set<unsigned>& makers);
 /// Returns, for a user, the path of root's copy with this content, which all readers of the directory may use; empty if
 /// there is none, or if this process is root.
 std::string copy_of_root(sys::System& system, const std::string& copies, const std::string& path,

@@ -161,10 +161,10 @@ sys::Entry read_as_reader(sys::System& system, const StagingRequest& request, sy
   return system.entries({.queries = {std::move(query)}, .as = request.how.copying.reader}).front();
 }
 
-/// Finds the generation to stage; it may be missing if copies are only removed. Returns the path of the store, without
-/// links.
-Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
-                                    const plan::Say& say) {
+/// Finds the generation to stage. Returns its path without links; if copies are only removed, it may be missing, and
+/// only the store and the name are certain.
+Result<GenerationPath> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
+                                       const plan::Say& say) {
   auto environment = request.removes
                          ? probe_environment(system, request.store, request.name, request.how.copying.reader)
                          : find_shared(system, request.store, request.name, request.how.copying.reader);
@@ -181,7 +181,13 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
   if (!generation && !request.removes)
     return fail(source.error());
   staging.source = source.resolved;
-  return generation ? generation->store : source.resolved;
+  return generation.value_or(GenerationPath{.store = source.resolved, .name = request.name, .number = 0, .rest = ""});
+}
+
+/// Returns, for a user, the path of root's copy, which all users of the environment may use; "" if there is none.
+std::string staged_by_root(sys::System& system, const StagingRequest& request, const GenerationPath& generation) {
+  const auto copy = system.identity().uid == 0 ? std::nullopt : find_staged(system, request.stage, 0, generation);
+  return copy && !copy->is_on_share() ? copy->tree.path : "";
 }
 
 } // namespace
@@ -228,6 +234,10 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
               fmt::format("root makes copies for all users: `sudo sharefs {}`; or lets each make an own one: "
                           "`sudo install -d -m 1777 {}`",
                           command, quoted));
+}
+
+std::string only_of_root(const std::string& copy, const std::string& command) {
+  return fmt::format("{} is root's, for all users: `sudo sharefs {}` removes it", copy, command);
 }
 
 std::string Staging::path() const {
@@ -317,7 +327,13 @@ Result<void> copy_source(sys::System& system, const CopySettings& how, const Sta
 
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say) {
   Staging staging;
-  TRY_ASSIGN(const auto store, find_generation(system, request, staging, say));
+  TRY_ASSIGN(const auto generation, find_generation(system, request, staging, say));
+  const auto& store = generation.store;
+  const auto of_root = staged_by_root(system, request, generation);
+  if (!of_root.empty() && !request.removes && !request.from_share) {
+    staging.nothing = of_root + " is there";
+    return staging;
+  }
   const auto uid = static_cast<unsigned>(system.identity().uid);
   staging.copies = probe_staged(system, request.stage, uid, join_path(store, request.name));
   staging.drops = fmt::format("conda stage {} --remove", request.name);
@@ -361,9 +377,10 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
     return fail(planned.error());
   }
   auto& notes = staging.made.plan.notes;
-  staging.nothing = !notes.empty()    ? join(notes, "; ")
-                    : request.removes ? "nothing of it is staged here"
-                                      : staging.path() + " is there";
+  staging.nothing = !notes.empty()     ? join(notes, "; ")
+                    : !request.removes ? staging.path() + " is there"
+                    : of_root.empty()  ? "nothing of it is staged here"
+                                       : only_of_root(of_root, staging.drops);
   if (request.from_share && staging.made.by_image)
     notes.push_back(
         fmt::format("{}: its commands read the image on the share; while the server is away they wait in the "

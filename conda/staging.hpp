@@ -42,6 +42,8 @@ std::string why_no_images(sys::System& system);
 /// Returns the reason why this process's user cannot mount this image, which others may have written; empty if the user
 /// can.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
+/// Returns what a user is told who wants to remove a copy that only root has: `command` removes it.
+std::string only_of_root(const std::string& copy, const std::string& command);
 /// Checks that the directory of copies `entry`, below `stage`, can be read, or can be made if it is missing and the
 /// command `makes` it. A user must not make `stage` in a directory of all users, since root and the others could not
 /// use it then. `command`: the command that root runs for all users; `key`: the key of sharefs.yaml for `stage`.

@@ -50,9 +50,18 @@ std::string last_message(std::string_view errors) {
   return line == lines.rend() ? "" : to_utf8(std::string(trim(*line)).substr(0, k_most));
 }
 
+/// Steps of bookkeeping count only where there are no others, as a plan is shown.
 std::size_t count_results(const nlohmann::ordered_json& document, std::string_view outcome) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      member(document, "results"), [&](const auto& result) { return text_in(result, "outcome") == outcome; }));
+  const auto& steps = member(member(document, "plan"), "steps");
+  std::size_t count = 0, bookkeeping = 0;
+  for (const auto& result : member(document, "results")) {
+    if (text_in(result, "outcome") != outcome)
+      continue;
+    const auto& step = member(result, "step");
+    const bool is_known = steps.is_array() && step.is_number_unsigned() && step.get<std::size_t>() < steps.size();
+    ++(is_known && member(steps[step.get<std::size_t>()], "bookkeeping") == true ? bookkeeping : count);
+  }
+  return count > 0 ? count : bookkeeping;
 }
 
 std::size_t count_steps(const nlohmann::ordered_json& document) {
@@ -157,6 +166,12 @@ std::string Outcome::journal_ids() const {
   // undo puts them into a command line for the node's shell
   std::erase_if(ids, [](const std::string& id) { return !parse_number<std::uint64_t>(id); });
   return join(ids, " ");
+}
+
+bool Outcome::can_be_undone() const {
+  const auto& steps = member(member(document, "plan"), "steps");
+  return !journal_ids().empty() &&
+         std::ranges::any_of(steps, [](const auto& step) { return member(step, "undoable") == true; });
 }
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {

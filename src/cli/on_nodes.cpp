@@ -129,7 +129,7 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
                       : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
   if (!open.empty())
     context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
-  if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_ids().empty(); }))
+  if (std::ranges::any_of(outcomes, &Outcome::can_be_undone))
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 

@@ -41,10 +41,12 @@ template <class A> Result<Mounted> find_mount(sys::System& system, const A& acti
 
 std::string read_image_path(sys::System& system, const sys::MountEntry& mount) {
   constexpr std::size_t k_longest = 8192;
+  constexpr std::string_view k_deleted = " (deleted)"; // the kernel adds it (d_path(9))
   if (mount.fs_type != sys::k_image)
     return {};
   const auto backing = fmt::format("/sys/dev/block/{}:{}/loop/backing_file", mount.major, mount.minor);
-  return std::string(trim(system.entry({.path = backing, .read_bytes = k_longest}).content));
+  std::string path(trim(system.entry({.path = backing, .read_bytes = k_longest}).content));
+  return path.ends_with(k_deleted) ? path.substr(0, path.size() - k_deleted.size()) : path;
 }
 
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {

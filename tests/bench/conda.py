@@ -15,6 +15,7 @@ from the share, and from the node's own disk.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -44,20 +45,25 @@ import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import build_packages as builder
-files, bytes_of = {}, random.Random(1)
+bytes_of = random.Random(1)
+packages = [{"lib/python3.11/site-packages/many/__init__.py": (b"", None, 0o644)}]
 seven = bytes(number % 7 for number in range(256))  # compressed to a third, as libraries are
 for number in range(int(sys.argv[3])):
+    if len(packages[-1]) > 285:  # 1,015 packages of conda have 289,524 files
+        packages.append({})
+    files = packages[-1]
     text = f"value = {number}\\n" + f"def function_{number}(argument):\\n    return argument + {number}\\n" * (number * 7 % 240)
     named = number % 20 == 0
     if named:
         text += f"where = '{builder.PLACEHOLDER}/lib'\\n"
     directory = f"lib/python3.11/site-packages/many/part{number // 8}"
     files[f"{directory}/module{number}.py"] = (text.encode(), "text" if named else None, 0o644)
-    files[f"{directory}/__init__.py"] = (b"", None, 0o644)
+    if number % 8 == 0:
+        files[f"{directory}/__init__.py"] = (b"", None, 0o644)
     if number % 12 == 0:
         files[f"lib/libmany{number}.so"] = (bytes_of.randbytes(500 << 10).translate(seven), None, 0o755)
-files["lib/python3.11/site-packages/many/__init__.py"] = (b"", None, 0o644)
-builder._package(Path(sys.argv[2]), "many", files, {}, depends=["python"])
+for number, files in enumerate(packages):
+    builder._package(Path(sys.argv[2]), f"many{number}", files, {}, depends=["python"])
 """
 PACK = "import conda_pack, sys; conda_pack.pack(prefix=sys.argv[1], output=sys.argv[2], format='tar', ignore_missing_files=True)"
 # What checks an environment without a tool for it. Argument: the environment.
@@ -133,21 +139,23 @@ def count_files(prefix: Path) -> int:
 
 def bench_here(arguments: argparse.Namespace, place: Path) -> None:
     workshop, prefix = make_environment(place, arguments.files)
-    moved, archive, unpacked = place / "moved", place / "packed.tar", place / "unpacked"
+    archive = place / "packed.tar"
+    # Each round has a directory of its own: for some seconds ext4 searches long for inodes that were not just deleted.
+    moved, unpacked = ((place / f"{name}{number}" for number in itertools.count()) for name in ("moved", "unpacked"))
     subprocess.run([workshop.python / "bin/python", "-c", PACK, prefix, archive], check=True, stdout=subprocess.DEVNULL, timeout=600)
 
     def unpack() -> float:
-        shutil.rmtree(unpacked, ignore_errors=True)
-        unpacked.mkdir()
-        subprocess.run(["tar", "-xf", archive, "-C", unpacked], check=True)
-        subprocess.run(["sync", "-f", unpacked], check=True)  # what was unpacked is not in the time of what syncs
-        return timed([unpacked / "bin/python", unpacked / "bin/conda-unpack"])
+        there = next(unpacked)
+        there.mkdir()
+        subprocess.run(["tar", "-xf", archive, "-C", there], check=True)
+        subprocess.run(["sync", "-f", there], check=True)  # what was unpacked is not in the time of what syncs
+        return timed([there / "bin/python", there / "bin/conda-unpack"])
 
     def relocate() -> float:
-        shutil.rmtree(moved, ignore_errors=True)
-        subprocess.run(["cp", "-a", prefix, moved], check=True)
-        subprocess.run(["sync", "-f", moved], check=True)
-        return timed([sharefs(), "conda", "relocate", moved, moved, "--yes"])
+        there = next(moved)
+        subprocess.run(["cp", "-a", prefix, there], check=True)
+        subprocess.run(["sync", "-f", there], check=True)
+        return timed([sharefs(), "conda", "relocate", there, there, "--yes"])
 
     count, cores = count_files(prefix), len(os.sched_getaffinity(0))
     table(f"P6: {count} files, {cores} processors", arguments.rounds, {"conda-unpack": unpack, "sharefs conda relocate": relocate}, "10 times")

@@ -234,6 +234,29 @@ def test_requirement_15_verified_is_of_the_generation_that_users_see(shared: Sha
     assert listed(shared)["generation"] == 1 and listed(shared)["verified"] == seen["verified"] > 0
 
 
+def opened(shared: Shared, *words: str) -> set[str]:
+    """The names of the generation's files that `conda verify` opens to read them."""
+    trace = shared.place / "trace"
+    traced = ["strace", "-f", "-o", str(trace), "-e", "trace=open,openat,openat2", os.environ["SHAREFS_BIN"]]
+    command = [*traced, "--config", str(shared.config), "conda", "verify", "env", *words]
+    subprocess.run(command, check=True, capture_output=True, timeout=240)
+    calls = [line for line in trace.read_text().splitlines() if '"' in line and "O_DIRECTORY" not in line and "O_PATH" not in line]
+    names = {path.name for path in shared.generation.rglob("*") if path.is_file() and path.suffix in {".py", ".txt"}}
+    assert len(names) > 100 and calls
+    return names & {line.split('"')[1].rpartition("/")[2] for line in calls}
+
+
+@pytest.mark.parametrize("option", ["--all", "--files"])
+def test_what_is_as_it_was_found_good_is_read_again_only_when_asked(shared: Shared, option: str) -> None:
+    shared.share()
+    assert len(opened(shared, option)) > 100
+    assert opened(shared) == set()
+    assert len(opened(shared, option)) > 100
+    plain = shared.generation / "share/plain.txt"
+    os.utime(plain, (1, 1))  # its content stays, and nobody can know that
+    assert "plain.txt" in opened(shared)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is let in")
 def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
     shared.store.chmod(0o755)

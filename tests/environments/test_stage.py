@@ -131,6 +131,9 @@ def test_it_is_a_plan_with_an_undo(staged: Shared) -> None:
     assert staged.run("conda", "stage", "env", "--remove", "--check", expect=3) and copies(staged) == ["0001", "0001.complete"]
     stage(staged, "--remove")
     assert copies(staged) == [] and "nothing of it is staged" in stage(staged, "--remove")
+    (removal, *_) = json.loads(staged.run("undo", "--list", "--json").stdout)["entries"]
+    assert "can be taken back" in staged.run("undo", removal["id"], "--yes", expect=1).stderr
+    assert copies(staged) == []  # no mark either of what was deleted
 
 
 def test_copies_go_when_the_environment_is_gone(staged: Shared) -> None:

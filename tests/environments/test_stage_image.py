@@ -96,6 +96,27 @@ def test_undo_unmounts_it_and_leaves_the_image(imaged: Shared) -> None:
     assert " 0 B copied" in stage(imaged) and staged_mounts(imaged) == ["0001"]
 
 
+def test_an_image_that_was_deleted_under_its_mount_comes_again(imaged: Shared) -> None:
+    """Somebody has emptied /var/cache."""
+    stage(imaged)
+    for one in copies(imaged):
+        if not (copy_of(imaged).parent / one).is_dir():
+            (copy_of(imaged).parent / one).unlink()
+    assert copies(imaged) == ["0001"] and staged_mounts(imaged) == ["0001"]
+    stage(imaged)
+    assert copies(imaged) == ["0001", "0001.complete", "0001.sqfs"] and staged_mounts(imaged) == ["0001"]
+    assert prefix(imaged) != str(imaged.generation)
+
+
+def test_undo_mounts_no_image_that_was_removed(imaged: Shared) -> None:
+    stage(imaged)
+    stage(imaged, "--remove")
+    (removal, *_) = json.loads(imaged.run("undo", "--list", "--json").stdout)["entries"]
+    said = imaged.run("undo", removal["id"], "--yes", expect=1).stderr
+    assert "can be taken back" in said and "cannot be undone: delete" in said
+    assert copies(imaged) == [] and staged_mounts(imaged) == []
+
+
 @pytest.mark.parametrize("what", ["damaged", "shorter", "gone meanwhile"])
 def test_an_image_with_another_content_is_not_mounted(imaged: Shared, what: str) -> None:
     image = Path(f"{imaged.generation}.sqfs")

@@ -70,6 +70,8 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
     refused = sharefs(node, "stage", f"{SHARE}/conda", user="carol")
     assert refused.returncode == 1 and "hint: run it as a user who may see it" in refused.err, refused
     assert "is there" in done(node, "conda", "stage", "llm_train", "--yes").err
+    assert "is there" in done(node, "conda", "stage", "llm_train", "--yes", user="bob").err  # who could not make one
+    assert "`sudo sharefs conda stage llm_train --remove` removes it" in done(node, "stage", "--drop", "llm_train", "--yes", user="bob").err
 
     # a node that boots while the server is away has it all the same
     shared.reboot("node1")
@@ -105,6 +107,20 @@ def requests_of_four(node: Host, command: str) -> Counter[str]:
     script = f"{command}; cat /proc/self/mountstats; echo ====; for i in 1 2 3 4; do {command}; done; cat /proc/self/mountstats"
     before, after = node.run(script, user="bob", check=True, timeout=200).out.split("====")
     return counts(after) - counts(before)
+
+
+def test_staging_is_advised_once_where_each_process_reads_many_files_of_the_share(shared: Cluster) -> None:
+    node = shared["node1"]
+    assert "stage" not in sharefs(node, *RUN, user="bob", timeout=200).check().err  # a small one
+    many = "mkdir $CONDA_PREFIX/many && cd $CONDA_PREFIX/many && seq 1001 | xargs touch"
+    done(node, "conda", "update", "llm_train", "--yes", "--no-verify", "--", "sh", "-c", many, timeout=400)
+    said = [sharefs(node, *RUN, user=user, timeout=200).check().err for user in ("bob", "bob", "alice", "alice")]
+    assert said[1] == said[3] == "" and said[0] == said[2]
+    assert "files from the share; `sudo sharefs conda stage llm_train` puts them on this host's own disk (this is said once)" in said[0]
+    make_image(node)
+    done(node, "conda", "stage", "llm_train", "--yes", timeout=300)  # as it was told
+    node.run("rm -r ~/.local/state/sharefs", user="bob", check=True)
+    assert sharefs(node, *RUN, user="bob", timeout=200).check().err == ""  # it is followed
 
 
 def test_the_daemon_stages_what_an_update_has_made(shared: Cluster) -> None:

@@ -116,6 +116,7 @@ def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> 
 
     dropped = on(cluster, "clients", "stage", "--drop", DATASET, "--yes")
     assert dropped.returncode == 0 and states(dropped) == dict.fromkeys(NODES, "changed"), dropped
+    assert "takes it back" in messages(staged) and "takes it back" not in messages(dropped), dropped
     for node in cluster.nodes:
         assert not bound(node) and node.run(f"ls {STAGED}", check=True).out == ""
         assert sums(node, DATASET) == before  # of the share
@@ -476,6 +477,7 @@ def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     assert f"{listed['copy']} is there" in messages(done(node, "stage", code, "--yes", user="alice")), "root's is for all"
     both = document(done(node, "stage", "--list", "--json", user="bob"))["staged"]
     assert sorted(one["state"] for one in both) == ["files", "mounted"], both
+    assert f"`sudo sharefs stage --drop {code}` removes it" in messages(done(node, "stage", "--drop", code, "--yes", user="alice"))
 
     done(node, "stage", "--drop", code, "--yes")
     node.run("rm -rf /local/cache/staged", check=True)

@@ -93,6 +93,16 @@ TEST_CASE("what became of a node", "[fleet]") {
   CHECK(changed.state == State::changed);
   CHECK(changed.why == "1 step done");
   CHECK(changed.journal_ids() == "17");
+  CHECK_FALSE(changed.can_be_undone());
+  const auto staged = nlohmann::ordered_json::parse(R"({"plan": {"steps": [
+      {"undoable": false}, {"bookkeeping": true, "undoable": false}, {"bookkeeping": true, "undoable": true}]},
+      "results": [{"step": 0, "outcome": "done"}, {"step": 1, "outcome": "done"}, {"step": 2, "outcome": "done"},
+                  {"step": 3, "outcome": "failed"}], "journal_id": "17"})");
+  CHECK(judged(framed(0, staged)).why == "1 step done"); // as many as the plan shows
+  CHECK(judged(framed(0, staged)).can_be_undone());
+  auto deletion = staged;
+  deletion["plan"]["steps"].erase(2);
+  CHECK_FALSE(judged(framed(0, deletion)).can_be_undone());
   CHECK(judged(framed(3, {{"plan", {{"steps", {{{"why", ""}}}}}}})).state == State::pending);
   const auto failed = judged(framed(2, {{"error", {{"message", "there is no X"}, {"hint", "make it"}}}}));
   CHECK(failed.state == State::failed);

@@ -187,7 +187,8 @@ Result<int> list_staged(Context& context) {
   TRY_ASSIGN(const auto config, context.config());
   auto directories = staged_paths_directories(context);
   directories.merge(stage_directories(*config));
-  const auto staged = conda::list_staged_paths(context.system, directories);
+  const auto uid = static_cast<unsigned>(context.system.identity().uid);
+  const auto staged = conda::list_staged_paths(context.system, directories, {0, uid});
   ui::Table table({{"PATH"}, {"COPY"}, {"SIZE", true}, {"STATE"}});
   auto json = Json::array();
   for (const auto& one : staged) {
@@ -217,11 +218,18 @@ Result<int> drop_staged(Context& context, const std::string& word) {
   }
   const auto propose = [&]() -> Result<Proposal> {
     TRY(context.config());
-    auto staged = conda::list_staged_paths(context.system, staged_paths_directories(context));
-    std::erase_if(staged, [&](const conda::StagedCopy& one) {
-      return !conda::is_staged_from(one, path) && !conda::is_staged_from(one, led_to) && one.name() != word;
-    });
-    return Proposal{conda::plan_drop(staged), "no copy of it is staged here"};
+    const auto made_by = [&](unsigned maker) {
+      auto staged = conda::list_staged_paths(context.system, staged_paths_directories(context), {maker});
+      std::erase_if(staged, [&](const conda::StagedCopy& one) {
+        return !conda::is_staged_from(one, path) && !conda::is_staged_from(one, led_to) && one.name() != word;
+      });
+      return staged;
+    };
+    const auto own = made_by(static_cast<unsigned>(context.system.identity().uid));
+    const auto of_root = own.empty() ? made_by(0) : std::vector<conda::StagedCopy>{};
+    return Proposal{conda::plan_drop(own), of_root.empty() ? "no copy of it is staged here"
+                                                           : conda::only_of_root(of_root.front().tree.path,
+                                                                                 "stage --drop " + shell_quote(word))};
   };
   return execute(context, propose).map(&Executed::exit_code);
 }
