@@ -13,11 +13,15 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Reports a run that was killed: its journal entry is unfinished. An entry that is being undone now is not reported.
-std::optional<Diagnosis> find_unfinished(const Context& context, const plan::Journal& journal,
+/// Reads the newest entry, `id`; `not_found` where the journal is empty.
+Result<plan::JournalEntry> load_newest(const plan::Journal& journal, const Result<std::string>& id) {
+  return id && !id->empty() ? journal.load(*id) : fail(ErrorCode::not_found, "");
+}
+
+/// Reports a run that was killed: its journal entry, the newest, is unfinished. An entry that is being undone now is
+/// not reported.
+std::optional<Diagnosis> find_unfinished(const Context& context, const Result<plan::JournalEntry>& entry,
                                          const std::string& undoes) {
-  const auto newest = journal.newest_id();
-  const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
   if (!entry || entry->state != plan::JournalState::unfinished || entry->id == undoes)
     return std::nullopt;
   const auto ended = std::ranges::count_if(entry->steps, &plan::JournalStep::ended);
@@ -28,11 +32,6 @@ std::optional<Diagnosis> find_unfinished(const Context& context, const plan::Jou
                                ended, count_of(entry->plan.steps.size(), "step")),
                    fmt::format("running it again completes it, `{}` takes it back", undo_command(context, entry->id)),
                    ""};
-}
-
-bool is_running(const plan::Journal& journal, const std::string& id) {
-  const auto entry = id.empty() ? fail(ErrorCode::not_found, "") : journal.load(id);
-  return entry && entry->state == plan::JournalState::running;
 }
 
 /// Calls before_groups for work that takes long; others can take the host lock meanwhile.
@@ -156,13 +155,13 @@ Result<Diagnoses> diagnose_journal(Context& context) {
     return says(
         fmt::format("nothing can be changed, since the journal cannot be written there: {}", writable.error().message),
         writable.error().hint);
-  const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
+  const auto entry = load_newest(journal, newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
                 fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
                             "`mv {} /root/`",
                             shell_quote(join_path(state, "journal/" + *newest))));
-  auto left = find_unfinished(context, journal, "");
+  auto left = find_unfinished(context, entry, "");
   if (!left)
     return {};
   left->subject = state;
@@ -176,12 +175,13 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
 
   auto newest = journal.newest_id();
   // A plan that is made while another run is at work knows a state between two, and that run's entry is not a new one.
-  bool at_rest = !is_running(journal, newest.value_or(""));
+  const auto before = load_newest(journal, newest);
+  bool at_rest = !before || before->state != plan::JournalState::running;
   TRY_ASSIGN(auto proposal, propose());
   for (bool first = true;; first = false) {
     if (auto ended = present(context, proposal))
       return *ended;
-    if (const auto left = first ? find_unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
+    if (const auto left = first ? find_unfinished(context, before, proposal.plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // reported before the next change is made
     TRY_ASSIGN(const auto agreed, ask_consent(context));
     if (!agreed) // the same exit code as dnf and apt
