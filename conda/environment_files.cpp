@@ -127,7 +127,7 @@ class EnvironmentCheck {
     const auto& recorded = *known.file;
     return !recorded.sha256.empty() && !recorded.patched() && recorded.placeholder.empty() &&
            recorded.size == entry.size && recorded.type == PathType::hardlink && !names_prefix(entry) &&
-           entry.mtime < m_reader.records()[known.record].mtime;
+           std::pair(entry.mtime, entry.mtime_ns) < m_reader.records()[known.record].modified;
   }
 
   /// True if the file belongs to another user than the environment. A user who may write in the environment could have
@@ -247,9 +247,9 @@ class EnvironmentCheck {
       note(Kind::editable, entry.path, *line);
   }
 
-  /// Reads the file once, for its checksum and the prefixes in it; or returns errno, ESTALE if the file changed
-  /// meanwhile.
-  tl::expected<NamingFile, int> read_file(const tree::Entry& entry) const {
+  /// Reads the file once, for its checksum and, if it `searches`, the prefixes in it; or returns errno, ESTALE if the
+  /// file changed meanwhile.
+  tl::expected<NamingFile, int> read_file(const tree::Entry& entry, bool searches) const {
     NamingFile file;
     file.holds.resize(m_needles.size());
     sys::Sha256 hash;
@@ -257,6 +257,8 @@ class EnvironmentCheck {
     const auto reach = std::ranges::max(m_needles, {}, &PrefixNeedle::reach).reach();
     const int error = m_reader.tree().read(entry.path, [&](std::string_view piece) {
       hash.add(piece);
+      if (!searches)
+        return true;
       std::string_view all = piece;
       if (!window.empty())
         all = window.append(piece);
@@ -273,15 +275,20 @@ class EnvironmentCheck {
   }
 
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
-    auto read = read_file(entry);
+    const bool has_checksum =
+        recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
+    // A prefix in a file that is as its package has it is the package's own text, see prefixes_to_replace().
+    const bool keeps_text = has_checksum && recorded->type == PathType::hardlink && !recorded->patched() &&
+                            recorded->placeholder.empty() && !names_prefix(entry);
+    auto read = read_file(entry, !keeps_text);
+    if (read && keeps_text && read->checksum != recorded->installed())
+      read = read_file(entry, true);
     if (!read)
       return read.error() == ESTALE ? note(Kind::changing, entry.path)
                                     : note(Kind::unreadable, entry.path, errno_text(read.error()));
     auto& file = *read;
     file.recorded = recorded;
     file.starts = names_prefix(entry);
-    const bool has_checksum =
-        recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
     file.sound = has_checksum && file.checksum == recorded->installed();
     const bool named = std::ranges::find(file.holds, true) != file.holds.end();
     std::unique_lock memory(m_memory, std::defer_lock);

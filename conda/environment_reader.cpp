@@ -75,7 +75,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
   // `memory` lets one thread parse a large record at a time, since that takes many times its size.
   std::mutex mutex, memory;
   tree::in_parallel(of_records.size(), [&](std::size_t i) {
-    ReadRecord one{of_records[i]->path, of_records[i]->mtime, {}, {}};
+    ReadRecord one{of_records[i]->path, {of_records[i]->mtime, of_records[i]->mtime_ns}, {}, {}};
     std::string problem;
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(of_records[i]->size, k_record_limit));
     if (const int error = m_tree.read(one.path, most + 1, one.text);
@@ -92,7 +92,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
         problem = record.error().message;
     }
     if (!problem.empty())
-      one = {one.path, one.mtime, {}, {}};
+      one = {one.path, one.modified, {}, {}};
     if (named.fetch_add(one.record.files.size()) + one.record.files.size() > k_all_recorded)
       return;
     // libmamba's records have no placeholders; the package in the cache has them, if it still exists.
@@ -135,7 +135,7 @@ void EnvironmentReader::read_guard() {
     if (!S_ISREG(entry.mode) || base_name(entry.path) != "RECORD" || guard_records({base_name(directory)}).empty())
       continue;
     const auto site_packages = parent_path(directory).substr(1);
-    ReadRecord one{entry.path, entry.mtime, {}, {}};
+    ReadRecord one{entry.path, {entry.mtime, entry.mtime_ns}, {}, {}};
     const int error = m_tree.read(one.path, k_largest_guard_record, one.text);
     auto record = error == 0 ? parse_distribution(one.text, site_packages) : fail(ErrorCode::failed, errno_text(error));
     if (!record) {

@@ -8,6 +8,7 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace sharefs::conda {
 
@@ -15,8 +16,8 @@ namespace sharefs::conda {
 class EnvironmentReader {
  public:
   struct ReadRecord {
-    std::string path; ///< conda-meta/x.json
-    std::int64_t mtime = 0;
+    std::string path;                               ///< conda-meta/x.json
+    std::pair<std::int64_t, std::int64_t> modified; ///< seconds, and nanoseconds within the second
     std::string text;
     Record record;
   };

@@ -45,6 +45,7 @@ std::string encode(std::string_view utf8, std::size_t width, bool big_endian) {
   if (width == 1)
     return std::string(utf8);
   std::string bytes;
+  bytes.reserve(width * utf8.size());
   const auto put = [&](char32_t unit) {
     for (std::size_t i = 0; i < width; ++i)
       bytes += static_cast<char>(unit >> 8U * (big_endian ? width - 1 - i : i) & 0xFFU);

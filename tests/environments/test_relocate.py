@@ -185,6 +185,17 @@ def test_requirement_9_packaged_files_that_somebody_changed_are_looked_into(work
         assert [name for name in holders(prefix, old) if not name.endswith(".pyc")] == []
 
 
+def test_what_is_as_its_package_has_it_is_not_read(workshop: Workshop, place: Path) -> None:
+    """Its record is newer, by less than a second where packages are small."""
+    prefix = move(workshop.install(place / "env-a"), place / "b")
+    record = next((prefix / "conda-meta").glob("python-*.json")).stat()
+    plain, newer = prefix / "share/plain.txt", prefix / "lib/python3.11/ast.py"
+    os.utime(plain, ns=(0, record.st_mtime_ns - 1))
+    os.utime(newer, ns=(0, record.st_mtime_ns))
+    names = workshop.opened(place / "trace", "conda", "relocate", prefix, prefix, "--yes")
+    assert "plain.txt" not in names and {"ast.py", "perlish"} <= names
+
+
 def test_requirement_11_no_bytecode_is_stale(workshop: Workshop, place: Path) -> None:
     prefix = workshop.install(place / "env")
     subprocess.run([prefix / "bin/python", "-m", "compileall", "-q", prefix / "lib/python3.11"], check=False)

@@ -235,15 +235,10 @@ def test_requirement_15_verified_is_of_the_generation_that_users_see(shared: Sha
 
 
 def opened(shared: Shared, *words: str) -> set[str]:
-    """The names of the generation's files that `conda verify` opens to read them."""
-    trace = shared.place / "trace"
-    traced = ["strace", "-f", "-o", str(trace), "-e", "trace=open,openat,openat2", os.environ["SHAREFS_BIN"]]
-    command = [*traced, "--config", str(shared.config), "conda", "verify", "env", *words]
-    subprocess.run(command, check=True, capture_output=True, timeout=240)
-    calls = [line for line in trace.read_text().splitlines() if '"' in line and "O_DIRECTORY" not in line and "O_PATH" not in line]
+    """The names of the generation's files that `conda verify` reads."""
     names = {path.name for path in shared.generation.rglob("*") if path.is_file() and path.suffix in {".py", ".txt"}}
-    assert len(names) > 100 and calls
-    return names & {line.split('"')[1].rpartition("/")[2] for line in calls}
+    assert len(names) > 100
+    return names & shared.workshop.opened(shared.place / "trace", "--config", shared.config, "conda", "verify", "env", *words)
 
 
 @pytest.mark.parametrize("option", ["--all", "--files"])

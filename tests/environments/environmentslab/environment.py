@@ -44,6 +44,13 @@ class Workshop:
         assert expect is None or done.returncode == expect, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
+    def opened(self, trace: Path, *words: str | Path) -> set[str]:
+        """The names of the files that sharefs opens to read them. `trace`: a file to write."""
+        traced = ["strace", "-f", "-o", trace, "-e", "trace=open,openat,openat2", os.environ["SHAREFS_BIN"], *words]
+        subprocess.run(traced, check=True, capture_output=True, timeout=240, stdin=subprocess.DEVNULL)
+        calls = [line for line in trace.read_text().splitlines() if '"' in line and "O_DIRECTORY" not in line and "O_PATH" not in line]
+        return {call.split('"')[1].rpartition("/")[2] for call in calls}
+
     def verify(self, prefix: Path, *words: str, expect: int = 0) -> dict[str, Any]:
         return json.loads(self.sharefs("conda", "verify", prefix, "--json", *words, expect=expect).stdout)
 
