@@ -22,7 +22,7 @@ mount -t tmpfs tmpfs "$1/tmp"
 cp /etc/resolv.conf "$1/etc/resolv.conf"
 if [ -n "$4" ]; then mount --bind "$4" "$1/opt/compiled/cache"; fi
 exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" CXXFLAGS="--param ggc-min-heapsize=2000000" "${@:5}" bash -c "cd $2; $3" </dev/null
+    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" CXXFLAGS="--param ggc-min-heapsize=2000000" bash -c "cd $2; $3" </dev/null
 """
 
 
@@ -36,7 +36,7 @@ class Bare:
         policy = self.root / "usr/sbin/policy-rc.d"  # packages of servers would start them, on this machine's network
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
-        self._ccache: list[str] = [""]  # the directory on this machine, and variables
+        self._compiled = ""  # this machine's directory of compiled objects
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
@@ -51,7 +51,7 @@ class Bare:
                 shutil.copy2(PROJECT / name, target, follow_symlinks=False)
 
     def compile_by_ccache(self) -> None:
-        """The compiler is started by ccache where this machine has it, which lies apart from what is installed there."""
+        """The build finds ccache where this machine has it, which lies apart from what is installed there."""
         program = shutil.which("ccache")
         if program is None:
             return
@@ -61,16 +61,17 @@ class Bare:
         libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout.split()
         for file in (program, *(word for word in libraries if Path(word).name.startswith("libhiredis") and word[0] == "/")):
             shutil.copy(file, self.root / COMPILED[1:])
-        if self.run(f"LD_LIBRARY_PATH={COMPILED} {COMPILED}/ccache --version").returncode != 0:
-            return  # that of another system
-        launcher = f"env;LD_LIBRARY_PATH={COMPILED};{COMPILED}/ccache"
-        variables = {"CMAKE_C_COMPILER_LAUNCHER": launcher, "CMAKE_CXX_COMPILER_LAUNCHER": launcher,
-                     "CCACHE_DIR": f"{COMPILED}/cache", "CCACHE_BASEDIR": PLACE, "CCACHE_NOHASHDIR": "yes", "CCACHE_IGNOREOPTIONS": "-Werror"}  # fmt: skip
-        self._ccache = [cache, *(f"{name}={value}" for name, value in variables.items())]
+        started = self.root / "usr/local/bin/ccache"
+        started.write_text(f'#!/bin/sh\nCCACHE_DIR={COMPILED}/cache LD_LIBRARY_PATH={COMPILED} exec {COMPILED}/ccache "$@"\n')
+        started.chmod(0o755)
+        if self.run("ccache --version").returncode != 0:  # that of another system
+            started.unlink()
+        else:
+            self._compiled = cache
 
     def run(self, command: str, timeout: float = 600, cwd: str = PLACE) -> subprocess.CompletedProcess[str]:
         """In mount and process namespaces of its own, which end with it."""
-        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "bash", self.root, cwd, command, *self._ccache]
+        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "bash", self.root, cwd, command, self._compiled]
         return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
 
 

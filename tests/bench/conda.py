@@ -138,20 +138,18 @@ def count_files(prefix: Path) -> int:
 
 def bench_here(arguments: argparse.Namespace, place: Path) -> None:
     workshop, prefix = make_environment(place, arguments.files)
-    archive = place / "packed.tar"
-    # Each round has directories of its own, and nothing is deleted.
-    moved, unpacked = ((place / f"{name}{number}" for number in itertools.count()) for name in ("moved", "unpacked"))
+    archive, rounds = place / "packed.tar", itertools.count()
     subprocess.run([workshop.python / "bin/python", "-c", PACK, prefix, archive], check=True, stdout=subprocess.DEVNULL, timeout=600)
 
     def unpack() -> float:
-        there = next(unpacked)
+        there = place / f"unpacked{next(rounds)}"  # nothing is deleted meanwhile
         there.mkdir()
         subprocess.run(["tar", "-xf", archive, "-C", there], check=True)
         subprocess.run(["sync", "-f", there], check=True)  # what was unpacked is not in the time of what syncs
         return timed([there / "bin/python", there / "bin/conda-unpack"])
 
     def relocate() -> float:
-        there = next(moved)
+        there = place / f"moved{next(rounds)}"
         subprocess.run(["cp", "-a", prefix, there], check=True)
         subprocess.run(["sync", "-f", there], check=True)
         return timed([sharefs(), "conda", "relocate", there, there, "--yes"])

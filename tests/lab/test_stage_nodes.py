@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +13,8 @@ from sharefslab import Cluster, Host, wait_until
 from sharefslab.fleet import NODES, Stub, fleet_config, fleet_with_exports, on, second_administrator, states
 from sharefslab.host import Completed, Job
 from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, sharefs
+from staging import DATASET, STAGED, bound, messages, sums
 
-DATASET = f"{SHARE}/datasets/c4"
-STAGED = f"/local/cache/staged/0/%data%share%datasets/c4"
 # who hands on to whom
 CHAIN = {"node1": "", "node2": "node1", "node3": "node2", "node4": "node3"}
 CONFIG = fleet_config(more=f"stage: {{store: {SHARE}/images, paths: [{DATASET}]}}\n")
@@ -71,14 +69,6 @@ def told(completed: Completed) -> str:
     return "\n".join([*nodes, completed.err])
 
 
-def sums(node: Host, path: str, user: str = "alice") -> str:
-    return node.run(f"cd {path} && find . -type f -print0 | sort -z | xargs -0 sha256sum", user=user, check=True, timeout=120).out
-
-
-def messages(completed: Completed) -> str:
-    return completed.out + completed.err
-
-
 def handed_on(completed: Completed) -> dict[str, Any]:
     """Of each node, from whom it has it."""
     return {node["name"]: (node.get("document") or {}).get("from") for node in document(completed)["nodes"]}
@@ -88,10 +78,6 @@ def read_from_server(node: Host) -> int:
     """Bytes, by the kernel's count of the mount."""
     text = node.read_text("/proc/self/mountstats").partition(f" mounted on {SHARE} with")[2]
     return int(text.partition("bytes:")[2].split()[4])
-
-
-def bound(node: Host) -> bool:
-    return any(line.split(" ")[4] == DATASET for line in node.read_text("/proc/self/mountinfo").splitlines())
 
 
 def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> None:
@@ -299,13 +285,6 @@ def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:
     assert [name.endswith(".sqfs") for name in names] == [True, False], names
 
 
-def test_nothing_but_what_is_staged_is_served(cluster: Cluster) -> None:
-    one = cluster["node1"]
-    for path in ("/etc/shadow", f"{STAGED}/../../../../../../../etc/shadow", "/local/cache/staged/x.sqfs"):
-        served = sharefs(one, "nodes", "serve", path, "0", "--bytes", "10")
-        assert served.returncode != 0 and "root:" not in served.out, served
-
-
 def test_few_large_files_are_handed_on_as_they_lie(cluster: Cluster) -> None:
     model = f"{SHARE}/models/base"
     one = cluster["node1"]
@@ -347,144 +326,3 @@ def test_progress_is_of_each_node_and_ctrl_c_leaves_whole_files(cluster: Cluster
         assert not node.run(f"ls {STAGED}/*.sqfs").ok
     again = stage(cluster, "--wait", "60s")
     assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "changed"), told(again)
-
-
-def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster) -> None:
-    node = cluster["node2"]
-    done(node, "stage", DATASET, "--yes", timeout=300)
-    assert bound(node)
-    done(node, "umount", "--all", "--yes")
-    assert not mount_lines(node) and "squashfs" not in node.read_text("/proc/self/mountinfo")
-    assert sharefs(node, "mount", "--all", "--check").returncode == 3
-    done(node, "mount", "--all", "--yes")
-    assert bound(node)
-    assert sharefs(node, "mount", "--all", "--check").returncode == 0
-
-    # the share alone is mounted again: the copy follows, by recover, and by what watch runs
-    node.run(f"umount -l {SHARE}", check=True)
-    done(node, "recover", "--all", "--yes")
-    assert mount_lines(node) and bound(node)
-    node.run(f"umount -l {SHARE}", check=True)
-    done(node, "conda", "stage", "--mount", "--yes")
-    done(node, "mount", "share", "--yes")
-    assert mount_lines(node) and not bound(node)
-    done(node, "conda", "stage", "--mount", "--yes")
-    assert bound(node)
-
-    # its image by another loop device: what lay there before goes
-    copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]
-    node.run(f"umount {copy}", check=True)
-    dropped = done(node, "stage", "--drop", DATASET, "--dry-run")
-    assert f"unmount {DATASET}" in messages(dropped), dropped
-    done(node, "mount", "--all", "--yes")
-    assert bound(node) and sharefs(node, "mount", "--all", "--check").returncode == 0
-    said = sharefs(node, "stage", DATASET, "--yes", user="alice")  # root's copy is for all
-    assert said.ok and f"{copy} is there" in messages(said), said
-
-    # sharefs.yaml names it no more
-    node.write_file(CONFIG_PATH, CONFIG.replace(f"[{DATASET}]", "[]"), mode=0o644)
-    try:
-        done(node, "umount", "--all", "--yes")
-        assert not mount_lines(node)
-        done(node, "mount", "--all", "--yes")
-        assert mount_lines(node) and not bound(node)
-    finally:
-        node.write_file(CONFIG_PATH, CONFIG, mode=0o644)
-
-
-def staged_at(node: Host, path: str) -> str:
-    """Where root's copy of it lies, once that is staged."""
-    done(node, "stage", "--drop", path, "--yes")
-    said = done(node, "stage", path, "--yes", timeout=200)
-    copies = [one["copy"] for one in document(done(node, "stage", "--list", "--json"))["staged"] if one["path"] == path]
-    assert len(copies) == 1, said
-    return copies[0]
-
-
-def may_read(node: Host, user: str, path: str) -> bool:
-    return node.run(["cat", path], user=user).ok
-
-
-def test_a_copy_opens_nothing_to_anybody(cluster: Cluster) -> None:
-    """Root is nobody on the share (root_squash), and copies as alice reads it."""
-    node, server = cluster["node1"], cluster.server
-    node.run(f"mkdir -p {SHARE}/open/sub && cd {SHARE}/open && echo 1 >group && echo 2 >named && echo 3 >sub/below && chmod 600 group && chmod 660 named", user="alice", check=True)
-    # Who may read the image file reads all that is in it.
-    copy = staged_at(node, f"{SHARE}/open")
-    assert may_read(node, "alice", f"{copy}/group") and not may_read(node, "bob", f"{copy}/group")
-    assert not node.run(f"cat {SHARE}/images/open-*.sqfs", user="bob").ok
-    # An ACL that the client sees as a mode: the group's bits are its mask.
-    server.run("cd /srv/share/open && chmod 640 group && setfacl -m u:nobody:r,g::- named && setfacl -m u:nobody:rx,g::- sub", check=True)
-    modes = f"cd {SHARE}/open && stat -c %a group named sub"
-    wait_until(lambda: node.run(modes, user="alice").out.split() == ["640", "640", "2750"], what="the node has heard of it")
-    copy = staged_at(node, f"{SHARE}/open")
-    assert may_read(node, "bob", f"{copy}/group")
-    assert not may_read(node, "bob", f"{copy}/named") and not may_read(node, "bob", f"{copy}/sub/below")
-    # What gets no image is copied by root all the same, and narrowed in the same way.
-    node.run(f"cd {SHARE}/open && echo 4 >another && chmod 650 another", user="bob", check=True)
-    copy = staged_at(node, f"{SHARE}/open")
-    assert may_read(node, "bob", f"{copy}/group") and may_read(node, "alice", f"{copy}/sub/below")
-    assert not may_read(node, "bob", f"{copy}/named") and not may_read(node, "bob", f"{copy}/sub/below")
-    # Few large files, in a directory that is its owner's only; the ACL of the one above.
-    node.run(f"mkdir -m 700 {SHARE}/open/large && truncate -s 70M {SHARE}/open/large/one && chmod 644 {SHARE}/open/large/one", user="alice", check=True)
-    copy = staged_at(node, f"{SHARE}/open/large")
-    assert may_read(node, "alice", f"{copy}/one") and not may_read(node, "bob", f"{copy}/one")
-    node.run(f"chmod 755 {SHARE}/open/large", user="alice", check=True)
-    server.run("cd /srv/share && chmod 750 open && setfacl -m u:nobody:rx,g::- open", check=True)
-    wait_until(lambda: not may_read(node, "bob", f"{SHARE}/open/large/one"), what="the node has heard of the ACL")
-    refused = sharefs(node, "stage", f"{SHARE}/open/large", "--yes")
-    assert refused.returncode == 1 and "a copy that root makes would let others in" in refused.err, refused
-    for path in (f"{SHARE}/open", f"{SHARE}/open/large"):
-        done(node, "stage", "--drop", path, "--yes")
-    server.run("setfacl -b /srv/share/open", check=True)
-    node.run(f"rm -rf {SHARE}/open", user="alice", check=True)
-
-
-_ODD = """
-import os, sys
-os.mkdir(sys.argv[1])
-for name in (b"bytes \\xff", b"line\\nbreak", b"quote ' \\" $(x)", b"n" * 255):
-    open(os.path.join(os.fsencode(sys.argv[1]), name), "wb").write(name)
-"""
-
-
-def test_odd_names_are_staged_and_a_line_break_in_that_of_the_directory_refused(cluster: Cluster) -> None:
-    node, path, broken = cluster["node1"], f"{SHARE}/odd ' $(x)", f"{SHARE}/line\nbreak"
-    for one in (path, broken):
-        node.run(["/usr/bin/python3", "-c", _ODD, one], user="alice", check=True)
-    copy = staged_at(node, path)
-    assert sums(node, shlex.quote(copy)) == sums(node, shlex.quote(path))
-    refused = sharefs(node, "stage", broken, "--yes")
-    assert refused.returncode == 1 and "has a line break in its name" in refused.err, refused
-    assert [one["path"] for one in document(done(node, "stage", "--list", "--json"))["staged"]] == [path]
-    done(node, "stage", "--drop", path, "--yes")
-    node.run(["rm", "-rf", path, broken], user="alice", check=True)
-
-
-def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
-    node, code = cluster["node1"], f"{SHARE}/code"
-    node.run(f"mkdir -p {code} && for i in 1 2 3; do echo $i >{code}/$i.py; done", user="alice", check=True)
-    for user in ("alice", "bob"):
-        said = done(node, "stage", code, "--yes", user=user, timeout=120)
-        assert "packed" not in messages(said), said  # an image that this user could not mount
-        (listed,) = document(done(node, "stage", "--list", "--json", user=user))["staged"]
-        assert listed["copy"].startswith(f"/local/cache/{user}/staged/") and sums(node, listed["copy"], user) == sums(node, code), listed
-        assert node.run(f"stat -c %a /local/cache/{user}", check=True).out == "700\n"
-    done(node, "stage", code, "--yes", timeout=120)
-    (listed,) = document(done(node, "stage", "--list", "--json"))["staged"]
-    assert listed["state"] == "mounted" and listed["copy"].startswith("/local/cache/staged/0/"), listed
-    node.run("rm -rf /local/cache/alice", check=True)
-    assert f"{listed['copy']} is there" in messages(done(node, "stage", code, "--yes", user="alice")), "root's is for all"
-    both = document(done(node, "stage", "--list", "--json", user="bob"))["staged"]
-    assert sorted(one["state"] for one in both) == ["files", "mounted"], both
-    assert f"`sudo sharefs stage --drop {code}` removes it" in messages(done(node, "stage", "--drop", code, "--yes", user="alice"))
-
-    done(node, "stage", "--drop", code, "--yes")
-    node.run("rm -rf /local/cache/staged", check=True)
-    node.run("mkdir /local/cache/staged", user="bob", check=True)  # the name that root wants
-    refused = sharefs(node, "stage", code, "--yes")
-    assert refused.returncode == 1 and "`sudo mv /local/cache/staged /local/cache/staged.old`" in refused.err, refused
-    done(node, "stage", code, "--yes", user="alice")
-    for user in ("alice", "bob"):
-        done(node, "stage", "--drop", code, "--yes", user=user)
-    node.run(f"rm -rf {code}", user="alice", check=True)
