@@ -229,11 +229,13 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
         plan.add_bookkeeping(fmt::format("generation {}", number), what, removal_of(*entry));
     const auto old = join_path(generations_path(environment.store, environment.name),
                                fmt::format("old-{}.{}", generation_name(number), suffix));
+    const auto hide = [&](const char* why, plan::Action action) {
+      plan.add_bookkeeping("", why, std::move(action));
+      plan.steps.back().stays_deleted = true;
+    };
     if (one->record_entry.kind == sys::EntryKind::file)
-      plan.add_bookkeeping("", "nothing keeps it",
-                           plan::remove_file(one->record_entry.path, one->record_entry.content));
-    plan.add_bookkeeping("", "out of sight first: half of it must not be found",
-                         plan::Rename{one->entry.path, old, std::nullopt});
+      hide("nothing keeps it", plan::remove_file(one->record_entry.path, one->record_entry.content));
+    hide("out of sight first: half of it must not be found", plan::Rename{one->entry.path, old, std::nullopt});
     plan.add(fmt::format("generation {}", number), fmt::format("generation {}, which nothing keeps", number),
              plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
   }

@@ -355,7 +355,8 @@ namespace {
 /// earlier generation with this number.
 void remove_obstacles(const StagedCopy& there, bool by_image, plan::Plan& plan) {
   if (there.is_mounted())
-    plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation", unmount_copy(there));
+    plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation", unmount_copy(there),
+             !there.is_on_share());
   else if (by_image && there.tree.kind == EntryKind::directory)
     plan.add("", "its image takes its place", removal_of(there.tree));
   for (const auto* file : {&there.image, &there.part})

@@ -114,7 +114,8 @@ plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& reque
     if (!entry.stands_for.empty())
       plan.add_bookkeeping(entry.path, "the note of what it stands for",
                            plan::remove_file(parent_path(entry.path) + "/.origin-" + base_name(entry.path),
-                                             entry.stands_for + "\n", 0600));
+                                             entry.stands_for + "\n", 0600),
+                           true);
   }
   return plan;
 }

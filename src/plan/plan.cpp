@@ -98,6 +98,8 @@ Json to_json(const Plan& plan) {
                      {"description", describe(step.action)},
                      {"undoable", !step.stays && invert(step.action).has_value()},
                      {"action", to_json(step.action)}});
+    if (step.stays_deleted)
+      steps.back()["stays_deleted"] = true;
     if (step.stays)
       steps.back()["stays"] = true;
     if (step.bookkeeping)
@@ -125,8 +127,8 @@ Result<Plan> plan_from_json(const Json& json) {
     if (!group || !why)
       return malformed();
     TRY_ASSIGN(auto action, action_from_json(member(entry, "action")));
-    plan.steps.push_back(
-        {*group, *why, std::move(action), member(entry, "stays") == true, member(entry, "bookkeeping") == true});
+    plan.steps.push_back({*group, *why, std::move(action), member(entry, "stays") == true,
+                          member(entry, "bookkeeping") == true, member(entry, "stays_deleted") == true});
   }
   for (const auto& note : member(json, "notes"))
     plan.notes.push_back(bytes_from_json(note).value_or(""));

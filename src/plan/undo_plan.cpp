@@ -41,8 +41,8 @@ Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attem
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
-    const auto& [group, why, action, stays, bookkeeping] = entry.plan.steps[step->step];
-    if (stays)
+    const auto& [group, why, action, stays, bookkeeping, stays_deleted] = entry.plan.steps[step->step];
+    if (stays || (stays_deleted && entry.has_deleted()))
       continue;
     const auto is_same = [&group = group, &action = action](const Step& reload) {
       return reload.group == group && reload.action == action;

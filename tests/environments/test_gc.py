@@ -347,6 +347,20 @@ def test_gc_is_no_obstacle_for_undo(store: Store) -> None:
     assert "is gone" in said and store.current() == 2 and imports(store.env).strip() == str(store.env)
 
 
+@pytest.mark.parametrize("when", ["", "+"])
+def test_undo_of_a_gc_that_was_killed_shows_no_generation_that_it_may_have_begun_to_delete(store: Store, when: str) -> None:
+    store.update("echo 2 > $CONDA_PREFIX/number")
+    steps = json.loads(store.sharefs("conda", "gc", "llm", "--keep", "1", "--dry-run", "--json").stdout)["plan"]["steps"]
+    (deletion,) = [number for number, step in enumerate(steps) if "/old-0001." in step["description"] and step["description"].startswith("delete")]
+    with killed_at(f"{deletion}{when}"):
+        store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes", expect=-9)
+    (cut_off, *_) = json.loads(store.sharefs("undo", "--list", "--json").stdout)["entries"]
+    assert "can be taken back" in store.sharefs("undo", cut_off["id"], "--yes", expect=1).stderr
+    assert [one["number"] for one in store.generations()] == [2]
+    store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+    assert store.leftovers() == [] and not store.generation(1).with_name("0001.json").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store to a user")
 def test_attack_a_private_directory_with_the_name_of_an_unfinished_one(store: Store) -> None:
     """Where others may write they may have renamed it there; its owner, who cleans up, keeps it."""
