@@ -96,7 +96,7 @@ Json to_json(const Plan& plan) {
     steps.push_back({{"group", bytes_to_json(step.group)},
                      {"why", bytes_to_json(step.why)},
                      {"description", describe(step.action)},
-                     {"undoable", !step.stays && invert(step.action).has_value()},
+                     {"undoable", !step.stays && !step.stays_deleted && invert(step.action).has_value()},
                      {"action", to_json(step.action)}});
     if (step.stays_deleted)
       steps.back()["stays_deleted"] = true;

@@ -15,7 +15,7 @@ struct Step {
   bool stays = false; ///< undo does not take this step back, because others may already use its result
   /// The step writes only sharefs' own records, notes, marks or hidden names. It is shown with --verbose only.
   bool bookkeeping = false;
-  /// Undo does not take this step back once the plan has deleted something, to which it belongs.
+  /// Undo takes this step back only as long as the plan has deleted nothing: it belongs to a deletion.
   bool stays_deleted = false;
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -38,11 +38,12 @@ Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attem
   plan.undoes = entry.id;
   plan.unnamed_last = !entry.plan.unnamed_last;
   std::vector<Step> reloads; // in reverse order, as the steps
+  const bool has_deleted = entry.has_deleted();
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
     const auto& [group, why, action, stays, bookkeeping, stays_deleted] = entry.plan.steps[step->step];
-    if (stays || (stays_deleted && entry.has_deleted()))
+    if (stays || (stays_deleted && has_deleted))
       continue;
     const auto is_same = [&group = group, &action = action](const Step& reload) {
       return reload.group == group && reload.action == action;

@@ -19,7 +19,6 @@ import itertools
 import json
 import os
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys

@@ -352,6 +352,7 @@ def test_undo_of_a_gc_that_was_killed_shows_no_generation_that_it_may_have_begun
     store.update("echo 2 > $CONDA_PREFIX/number")
     steps = json.loads(store.sharefs("conda", "gc", "llm", "--keep", "1", "--dry-run", "--json").stdout)["plan"]["steps"]
     (deletion,) = [number for number, step in enumerate(steps) if "/old-0001." in step["description"] and step["description"].startswith("delete")]
+    assert not any(step["undoable"] for step in steps)  # nodes then offer no undo either
     with killed_at(f"{deletion}{when}"):
         store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes", expect=-9)
     (cut_off, *_) = json.loads(store.sharefs("undo", "--list", "--json").stdout)["entries"]
