@@ -6,12 +6,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sharefs::fleet {
 
 namespace {
 
+constexpr std::string_view k_config = "/etc/sharefs/sharefs.yaml";
+
 nlohmann::ordered_json step(const std::string& description, const std::string& why) {
   return {{"description", description}, {"why", why}};
+}
+
+std::string write_config() {
+  return fmt::format("write {}", k_config);
 }
 
 } // namespace
@@ -58,7 +66,7 @@ Outcome plan_push(const Node& node, const PushContent& content, const Installed&
     return outcome;
   }
   if (there.config_is_link && there.config_sum != content.here.config_sum) {
-    outcome.why = "/etc/sharefs/sharefs.yaml is a symbolic link there";
+    outcome.why = fmt::format("{} is a symbolic link there", k_config);
     outcome.hint = "replace it by a file, or change what it leads to";
     return outcome;
   }
@@ -73,14 +81,21 @@ Outcome plan_push(const Node& node, const PushContent& content, const Installed&
   if (!same_guard)
     steps.push_back(step("write the guard", "what `sharefs run` puts in front of PYTHONPATH"));
   if (there.config_sum != content.here.config_sum)
-    steps.push_back(step("write /etc/sharefs/sharefs.yaml",
-                         there.config_sum.empty() ? "there is none" : "the old one is kept as sharefs.yaml.old"));
+    steps.push_back(
+        step(write_config(), there.config_sum.empty() ? "there is none" : "the old one is kept as sharefs.yaml.old"));
   outcome.state = steps.empty() ? State::ok : State::pending;
   if (!steps.empty()) {
     outcome.why = count_of(steps.size(), "step") + " to do";
     outcome.document = {{"plan", {{"steps", std::move(steps)}}}};
   }
   return outcome;
+}
+
+bool sends_program(const Outcome& planned) {
+  if (planned.state != State::pending)
+    return false;
+  const auto& steps = planned.document.at("plan").at("steps");
+  return std::ranges::any_of(steps, [](const auto& each) { return each.at("description") != write_config(); });
 }
 
 std::string install_script(const PushContent& content) {

@@ -40,8 +40,11 @@ std::optional<Installed> parse_installed(std::string_view out);
 /// failed where the push is refused.
 Outcome plan_push(const Node& node, const PushContent& content, const Installed& there);
 
-/// Returns a script that reads a tar archive with `sharefs` or `sharefs.deb`, `share` and `sharefs.yaml`, and installs
-/// the parts that differ. Each file is written as NAME.new, tried (`--version`, `config check`), and renamed; the old
+/// Says whether a node of which `plan_push` said this gets more than sharefs.yaml.
+bool sends_program(const Outcome& planned);
+
+/// Returns a script that reads a tar archive with `sharefs.yaml` and, where a node gets more, `sharefs` and `share` or
+/// `sharefs.deb`, and installs the parts that differ. Each file is written as NAME.new, tried (`--version`, `config check`), and renamed; the old
 /// one is kept as NAME.old. If a file fails its trial nothing is changed. As for every script of a node, $1 is the
 /// node's name.
 std::string install_script(const PushContent& content);

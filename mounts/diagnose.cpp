@@ -133,7 +133,7 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   case Health::stale:
     return {about(point, Severity::error, "SF211",
                   fmt::format("{} is stale: the server no longer knows the directory that was mounted", target),
-                  "it was removed, replaced or exported anew on the server; mounting again cures it",
+                  or_unmount(state, "it was removed, replaced or exported anew on the server; mounting again cures it"),
                   sharefs_command("recover", state))};
   case Health::denied: {
     if (!state.closed_above.empty())
@@ -216,6 +216,13 @@ Diagnoses diagnose_mount(const MountState& state) {
 }
 
 } // namespace
+
+std::string or_unmount(const MountState& state, const std::string& hint) {
+  if (state.wanted)
+    return hint;
+  return fmt::format("{}{}`{}` takes it away if nobody needs it any more", hint, hint.empty() ? "" : "; ",
+                     sharefs_command("umount", state));
+}
 
 Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server) {
   auto found = diagnose_health(state, server);

@@ -17,6 +17,9 @@ Diagnoses diagnose(const MountState& state, const sys::NfsProbe* server);
 /// diagnosis together.
 Diagnoses diagnose(const Observation& seen);
 
+/// Returns `hint`, and for a mount that is not in sharefs.yaml the other way out: to unmount it.
+std::string or_unmount(const MountState& state, const std::string& hint);
+
 /// SF230 and SF216: statfs(2), or a write that failed, has shown it.
 Diagnosis full(const MountPoint& point, const std::string& detail);
 Diagnosis read_only(const MountPoint& point, const std::string& detail);

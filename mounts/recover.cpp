@@ -141,7 +141,9 @@ class Recovery {
                                   "unmount it first")});
     // A mount that the server may refuse to mount again is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
-    const auto refusals = preflight(point, m_request.seen.server(point));
+    auto refusals = preflight(point, m_request.seen.server(point));
+    for (auto& refusal : refusals)
+      refusal.hint = or_unmount(state, refusal.hint);
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
       return wait(state, refusals);
     unmount(state, mounts);

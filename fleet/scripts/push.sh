@@ -1,5 +1,5 @@
 # Says what is installed of sharefs on this machine (`work` is ask), or installs what comes in a tar archive on stdin:
-# `sharefs` and `share`, or `sharefs.deb`; and `sharefs.yaml`. Each file is written as NAME.new, tried, and renamed; the old
+# `sharefs.yaml`, and where a node gets more, `sharefs` and `share`, or `sharefs.deb`. Each file is written as NAME.new, tried, and renamed; the old
 # one is kept as NAME.old. If a file fails its trial nothing is changed. report.sh, and lines that set the variables, stand
 # in front. There are no single quotes, because the text is quoted twice, for two shells.
 sum() { sha256sum <"$1" | cut -c 1-64; }
@@ -43,11 +43,12 @@ replace() {
 }
 
 prepare_program() {
-  [ "$(sum "$d/sharefs")" = "$program_sum" ] || no "the files did not arrive completely"
   find_program
   check_place "$program"
   checker=$program
   if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
+    [ -e "$d/sharefs" ] || no "$program was changed meanwhile; run the command again"
+    [ "$(sum "$d/sharefs")" = "$program_sum" ] || no "the files did not arrive completely"
     new="$new $program.new"
     said=$(mkdir -p "$(dirname "$program")" 2>&1 && cp "$d/sharefs" "$program.new" 2>&1 && chmod 755 "$program.new" 2>&1) ||
       no "$said"

@@ -24,7 +24,7 @@ def has_disk(network: Network, name: str, fault: str = "true") -> Path:
     lines = ["export PATH=/usr/bin:/bin:/usr/sbin:/sbin"]
     for place in ("/usr/local", "/var/tmp", "/etc/sharefs"):
         own = disk / place[1:]
-        own.mkdir(parents=True)
+        own.mkdir(parents=True, exist_ok=True)
         lines.append(f"mount --bind {own} {place}")
     inside = "\n".join([*lines, fault, 'eval "$1"'])
     network.does(name, f'exec unshare --mount --propagation private sh -c {shlex.quote(inside)} sh "$*"')
@@ -52,3 +52,18 @@ def test_a_node_that_cannot_take_it_keeps_what_it_had(network: Network, fault: s
     assert FAULTS[fault][1] in nodes[1]["why"]
     assert [path for path in disk.rglob("*") if path.is_file()] == []
     assert (first / "usr/local/bin/sharefs").exists() and (first / "etc/sharefs/sharefs.yaml").exists()
+
+
+def test_a_changed_sharefs_yaml_comes_without_the_program(network: Network) -> None:
+    """Two hundred nodes would else wait for two gigabytes after the change of a line."""
+    for name in ("gpu1", "gpu2"):
+        has_disk(network, name)
+    network.run("nodes", "push", "--yes")
+    network.config.write_text(network.config.read_text() + "# one line more\n")
+    disk = has_disk(network, "gpu1", "mount -t tmpfs -o size=1m none /var/tmp")
+    meanwhile = """case $1 in *program_sum=*) echo more >>/usr/local/bin/sharefs ;; esac"""
+    has_disk(network, "gpu2", meanwhile)
+    nodes = network.json("nodes", "push", "--yes", code=4)["nodes"]
+    assert [node["state"] for node in nodes] == ["changed", "failed"]
+    assert disk.joinpath("etc/sharefs/sharefs.yaml").read_text() == network.config.read_text()
+    assert "was changed meanwhile" in nodes[1]["why"]

@@ -245,6 +245,19 @@ TEST_CASE("a stale mount whose export is closed to us is not unmounted") {
   CHECK(has_code(plan.diagnoses, "SF203"));
 }
 
+TEST_CASE(
+    "a stale mount that is neither exported nor in sharefs.yaml any more can be unmounted, and the user is told") {
+  Host machine(ESTALE);
+  machine.system.machine.nfs["storage1"] = test::good_server({"/mnt/other"});
+  CHECK(machine.plan().diagnoses.at(0).hint.find("umount") == std::string::npos);
+  machine.wanted.clear();
+  const auto plan = machine.plan();
+  CHECK(plan.plan.empty());
+  CHECK(plan.diagnoses.at(0).code == "SF202");
+  CHECK(
+      plan.diagnoses.at(0).hint.ends_with("; `sharefs umount /data/share` takes it away if nobody needs it any more"));
+}
+
 TEST_CASE("what is missing is mounted: a recovery that was cut off is completed") {
   Host machine(0);
   machine.system.machine.mounts = test::table_of("");

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sharefs::cli {
 
 namespace {
@@ -56,8 +58,8 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   return load;
 }
 
-/// Makes the archive for the nodes; returns its path.
-Result<std::string> pack(Context& context, const Load& load, const fleet::Scratch& scratch) {
+/// Makes the archive for the nodes; returns its path. After a change of sharefs.yaml nobody waits for the program.
+Result<std::string> pack(Context& context, const Load& load, bool with_program, const fleet::Scratch& scratch) {
   auto file = join_path(scratch.path(), "archive.tar");
   TRY(scratch.write("sharefs.yaml", load.config));
   Argv tar{"tar", "-c", "-h", "-f", file, "--owner=0", "--group=0", "--exclude=__pycache__", "--exclude=*.pyc"};
@@ -66,8 +68,9 @@ Result<std::string> pack(Context& context, const Load& load, const fleet::Scratc
     tar.emplace_back(name);
     return fleet::output_of(context.system, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
   };
-  TRY(add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb"));
-  if (!load.guard.empty())
+  if (with_program)
+    TRY(add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb"));
+  if (with_program && !load.guard.empty())
     TRY(add(load.guard, "share"));
   TRY(fleet::output_of(context.system, tar));
   return file;
@@ -109,7 +112,8 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory));
   fleet::Request request;
-  TRY_ASSIGN(request.asking.input, pack(context, load, scratch));
+  const bool with_program = std::ranges::any_of(answers.outcomes, fleet::sends_program);
+  TRY_ASSIGN(request.asking.input, pack(context, load, with_program, scratch));
   request.asking.script = fleet::install_script(load.content);
   request.asking.as_root = true;
   request.read = fleet::script_outcome;
