@@ -120,17 +120,42 @@ expand_variables(std::string_view text,
   return out;
 }
 
+namespace {
+constexpr std::string_view k_base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+}
+
 std::string base64(std::string_view bytes) {
-  constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     std::uint32_t group = 0;
     for (std::size_t k = 0; k < 3; ++k)
       group = group << 8U | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
     for (std::size_t k = 0; k < 4; ++k)
-      out += i + k <= bytes.size() ? k_alphabet[group >> (18 - 6 * k) & 63U] : '=';
+      out += i + k <= bytes.size() ? k_base64[group >> (18 - 6 * k) & 63U] : '=';
   }
   return out;
+}
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  while (!text.empty() && text.back() == '=')
+    text.remove_suffix(1);
+  if (text.size() % 4 == 1)
+    return std::nullopt;
+  std::string bytes;
+  std::uint32_t group = 0;
+  unsigned bits = 0;
+  for (const char c : text) {
+    const auto digit = k_base64.find(c);
+    if (digit == std::string_view::npos)
+      return std::nullopt;
+    group = (group << 6U | static_cast<std::uint32_t>(digit)) & 0xffffffU;
+    bits += 6;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes += static_cast<char>(group >> bits & 0xffU);
+    }
+  }
+  return bytes;
 }
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {

@@ -51,6 +51,8 @@ std::string did_you_mean_hint(std::string_view word, const std::vector<std::stri
 std::string to_utf8(std::string_view bytes);
 bool is_utf8(std::string_view bytes);
 std::string base64(std::string_view bytes);
+/// Padding may be missing. Returns nullopt for a text that is not base64.
+std::optional<std::string> decode_base64(std::string_view text);
 
 /// Writes a size: 0 -> "0 B", 1536 -> "1.5 KiB", in powers of 1024 with one decimal below 10.
 std::string format_bytes(std::uint64_t bytes);

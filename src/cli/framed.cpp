@@ -53,17 +53,18 @@ std::optional<int> run_framed(const Argv& argv, Host& host) {
   words.insert(words.end(), argv.begin() + 3, argv.end());
   if (std::ranges::find(words, "--json") == words.end())
     words.emplace_back("--json");
-  auto captured = sys::CapturedOutput::begin();
-  if (!captured) {
-    host.err << "error: " << captured.error().message << "\n";
+  constexpr std::size_t k_most = 32U << 20U;
+  std::optional<int> code;
+  const auto document = sys::capture_output(k_most, [&] {
+    code = run(words, host);
+    host.out << std::flush;
+  });
+  if (!code) {
+    host.err << "error: " << document.error().message << "\n";
     return k_exit_failed;
   }
-  const int code = run(words, host);
-  host.out << std::flush;
-  constexpr std::size_t k_most = 32U << 20U;
-  const auto document = captured->end(k_most);
-  write_lines(fleet::answer_frames(request->node, code, document ? *document : ""));
-  return code;
+  write_lines(fleet::answer_frames(request->node, *code, document.value_or("")));
+  return *code;
 }
 
 } // namespace sharefs::cli

@@ -37,23 +37,24 @@ struct FreeState {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-/// `to`: -1 if the file is only read.
-Hashed read_content(Job& job, int from, const struct stat& status, int to) {
+} // namespace
+
+Hashed hash_content(Job& job, int file, const struct stat& status, int copy) {
   const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
   XXH3_128bits_reset(state.get());
-  FlushingWriter writer(to);
+  FlushingWriter writer(copy);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const bool sparse = is_sparse(status);
   std::uint64_t at = 0;
   for (std::uint64_t end = 0; at == end && at < size;) { // a file that is shorter by now ends before `end`
     const auto begin = at;
-    std::tie(at, end) = sparse ? next_data(from, begin, size) : std::pair(begin, size);
+    std::tie(at, end) = sparse ? next_data(file, begin, size) : std::pair(begin, size);
     hash_zeros(job, state.get(), at - begin);
     int write_error = 0;
-    const int error = read_file(from, at, end, [&](std::string_view piece) {
+    const int error = read_file(file, at, end, [&](std::string_view piece) {
       XXH3_128bits_update(state.get(), piece.data(), piece.size());
       job.counters.add(k_steps);
-      if (to >= 0) {
+      if (copy >= 0) {
         job.wait_for(piece.size());
         job.counters.add(k_bytes, piece.size());
         write_error = writer.write(piece, at);
@@ -64,22 +65,10 @@ Hashed read_content(Job& job, int from, const struct stat& status, int to) {
     if (error != 0 || write_error != 0)
       return tl::make_unexpected(ContentError{error != 0 ? error : write_error, error == 0});
   }
-  if (sparse && to >= 0 && ::ftruncate(to, static_cast<off_t>(at)) != 0)
+  if (sparse && copy >= 0 && ::ftruncate(copy, static_cast<off_t>(at)) != 0)
     return tl::make_unexpected(ContentError{errno, true});
   const auto hash = XXH3_128bits_digest(state.get());
   return Hash{hash.high64, hash.low64};
-}
-
-} // namespace
-
-Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
-  return read_content(job, from, status, to);
-}
-
-Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {
-  if (from_disk) // drops the clean pages from the cache; dirty pages stay
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  return read_content(job, file, status, -1);
 }
 
 } // namespace sharefs::tree

@@ -22,11 +22,9 @@ struct ContentError {
 };
 using Hashed = tl::expected<Hash, ContentError>;
 
-/// Copies the content of `from`, whose fstat is `status`, to the empty file `to`. Returns the hash of the bytes that
-/// were read. If the file is shorter by now, only the bytes that exist are copied.
-Hashed copy_content(Job& job, int from, const struct stat& status, int to);
-/// Hashes the content of a file. `from_disk`: this host's cache is dropped first, as far as the kernel allows that.
-Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
+/// Hashes the content of a file, whose fstat is `status`, and copies it to the empty file `copy`, if that is given.
+/// Returns the hash of the bytes that were read. If the file is shorter by now, only the bytes that exist are read.
+Hashed hash_content(Job& job, int file, const struct stat& status, int copy = -1);
 
 /// A directory and its copy.
 struct Pair : Node { // Node::fd: the original

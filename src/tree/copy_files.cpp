@@ -19,6 +19,12 @@ std::string kind_of(const struct stat& status) {
   return S_ISFIFO(status.st_mode) ? "a FIFO" : S_ISSOCK(status.st_mode) ? "a socket" : "a device";
 }
 
+/// Hashes a copy. Its clean pages are dropped from this host's cache first; dirty pages stay.
+Hashed hash_from_disk(Job& job, int file, const struct stat& status) {
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  return hash_content(job, file, status);
+}
+
 } // namespace
 
 bool has_set_id(const struct stat& status) {
@@ -189,7 +195,7 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   if (error != 0)
     return give_up(error, target(file.path));
   may_be_killed();
-  const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
+  const auto hash = hash_content(m_job, file.from.get(), file.status, file.to.get());
   if (!hash)
     return give_up(hash.error().error_number, hash.error().of_target ? target(file.path) : source(file.path));
   file.hash = *hash;
@@ -226,7 +232,7 @@ bool Copier::finish_file(const Pair& pair, File& file, bool last_try) {
     return true;
   }
   may_be_killed();
-  const auto read = hash_content(m_job, file.to.get(), file.status, true);
+  const auto read = hash_from_disk(m_job, file.to.get(), file.status);
   if (!read)
     return give_up(read.error().error_number);
   if (*read != file.hash)
@@ -280,8 +286,8 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   const auto fd = open_below(pair.to.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     return false;
-  const auto one = hash_content(m_job, file.from.get(), file.status, false);
-  const auto other = hash_content(m_job, fd.get(), there, true);
+  const auto one = hash_content(m_job, file.from.get(), file.status);
+  const auto other = hash_from_disk(m_job, fd.get(), there);
   if (!one || !other || *one != *other)
     return false;
   const bool complete =

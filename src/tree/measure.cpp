@@ -46,15 +46,13 @@ Result<Measured> measure(const Place& place, const Options& options) {
       if (struct stat status{}; ::fstat(directory.fd.get(), &status) == 0)
         add(status);
     };
-    const auto add_files = [&](const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
-      for (const auto& [name, type] : names) {
-        struct stat status{};
-        counters.add(k_files);
-        if (::fstatat(directory->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-          add(status);
-        else if (errno != ENOENT)
-          job.failed(errno, join_path(place.path, directory->below(name)));
-      }
+    const auto add_entry = [&](const std::shared_ptr<Node>& directory, const Name& entry) {
+      struct stat status{};
+      counters.add(k_files);
+      if (::fstatat(directory->fd.get(), entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+        add(status);
+      else if (errno != ENOENT)
+        job.failed(errno, join_path(place.path, directory->below(entry.name)));
     };
     const auto note_failure = [&](int error, const Node& directory) {
       if (!is_left_out(error))
@@ -65,7 +63,7 @@ Result<Measured> measure(const Place& place, const Options& options) {
       return open_without_atime(parent.fd.get(), name.c_str());
     };
     TreeWalk walk(job, place.path,
-                  {.entered = add_directory, .names = add_files, .failed = note_failure, .open = open});
+                  {.entered = add_directory, .entry = add_entry, .failed = note_failure, .open = open});
     TRY(walk.run(std::move(found.fd)));
     return all;
   });

@@ -54,16 +54,15 @@ Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Op
       const std::lock_guard lock(mutex);
       return ++seen[{status.st_dev, status.st_ino}] == status.st_nlink;
     };
-    const auto set_files = [&](const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
-      for (const auto& [name, type] : names) {
-        struct stat status{};
-        const auto fd = type == DT_REG ? open_below(directory->fd.get(), name.c_str(), O_PATH) : sys::Fd();
-        if (type == DT_REG && (!fd || ::fstat(fd.get(), &status) != 0))
-          failed(directory->below(name));
-        else if (S_ISREG(status.st_mode) && (status.st_nlink == 1 || is_last_name(status)))
-          set(fd.get(), status, modes.mode & (0666U | ((status.st_mode & S_IXUSR) != 0 ? 0111U : 0U)),
-              directory->below(name));
-      }
+    const auto set_file = [&](const std::shared_ptr<Node>& directory, const Name& entry) {
+      const auto& [name, type] = entry;
+      struct stat status{};
+      const auto fd = type == DT_REG ? open_below(directory->fd.get(), name.c_str(), O_PATH) : sys::Fd();
+      if (type == DT_REG && (!fd || ::fstat(fd.get(), &status) != 0))
+        failed(directory->below(name));
+      else if (S_ISREG(status.st_mode) && (status.st_nlink == 1 || is_last_name(status)))
+        set(fd.get(), status, modes.mode & (0666U | ((status.st_mode & S_IXUSR) != 0 ? 0111U : 0U)),
+            directory->below(name));
     };
     const auto set_directory = [&](const Node& directory) {
       if (struct stat status{}; ::fstat(directory.fd.get(), &status) == 0)
@@ -71,7 +70,7 @@ Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Op
       else
         failed(directory.path);
     };
-    TreeWalk walk(job, place.path, {.names = set_files, .left = set_directory});
+    TreeWalk walk(job, place.path, {.entry = set_file, .left = set_directory});
     TRY(walk.run(std::move(found.fd)));
     return changed.load();
   });

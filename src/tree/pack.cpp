@@ -39,64 +39,19 @@ struct Batch {
   std::vector<Content> contents;
 };
 
-/// Runs mksquashfs in a thread, from the read end of a pipe to an open file. It does not get the file's path, because
-/// others who may rename in the directory could replace the name by a link to another file of this user.
-class SquashfsMaker {
- public:
-  SquashfsMaker(int file, const struct stat& tree, std::int64_t made, bool finds_equal_files) {
-    m_command.output_file = file;
-    m_command.argv = split_words(
-        fmt::format("mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
-                    "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
-                    sys::k_output_file, made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
-    if (!finds_equal_files)
-      m_command.argv.emplace_back("-no-duplicates");
-    m_command.ends_with_us = true;               // if there is no progress, this process is killed
-    m_command.deadline = std::chrono::hours(24); // long, because the program ends when the pipe is closed
-  }
-
-  Result<void> start() {
-    if (!m_pipe.open())
-      return fail(errno_error(errno, "cannot make a pipe"));
-    constexpr int k_pipe_bytes = 1 << 20;
-    ::fcntl(m_pipe.write.get(), F_SETPIPE_SZ,
-            k_pipe_bytes); // an error is ignored: a smaller pipe only causes more process switches
-    m_command.input_from = m_pipe.read.get();
-    try {
-      m_done = std::async(std::launch::async, [this] {
-        auto done = sys::run_process(m_command);
-        m_pipe.read.reset(); // the writer gets EPIPE
-        return done;
-      });
-    } catch (const std::system_error& error) {
-      return fail(errno_error(error.code().value(), "cannot start a thread"));
-    }
+/// Returns the error of mksquashfs, if it has one.
+Result<void> check_squashfs(const Result<sys::Completed>& done) {
+  if (!done && done.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::unsupported, "mksquashfs is not installed", "`apt install squashfs-tools`");
+  TRY(done);
+  if (done->ok())
     return {};
-  }
-  [[nodiscard]] int input() const { return m_pipe.write.get(); }
-
-  /// Closes the pipe and waits for the end of mksquashfs.
-  Result<void> finish() {
-    m_pipe.write.reset();
-    const auto done = m_done.get();
-    if (!done && done.error().code == ErrorCode::not_found)
-      return fail(ErrorCode::unsupported, "mksquashfs is not installed", "`apt install squashfs-tools`");
-    if (!done)
-      return fail(done.error());
-    if (done->ok())
-      return {};
-    const std::string_view output = trim(done->err.empty() ? done->out : done->err);
-    const auto first = std::string(output.substr(0, output.find('\n'))); // a list of options may follow
-    if (first.find("\"zstd\"") != std::string::npos)
-      return fail(ErrorCode::unsupported, "this mksquashfs has no zstd", "squashfs-tools 4.5 and newer have");
-    return fail(ErrorCode::failed, fmt::format("mksquashfs ended with {}: {}", done->exit_code, first));
-  }
-
- private:
-  sys::Command m_command;
-  sys::Pipe m_pipe;
-  std::future<Result<sys::Completed>> m_done;
-};
+  const std::string_view output = trim(done->err.empty() ? done->out : done->err);
+  const auto first = std::string(output.substr(0, output.find('\n'))); // a list of options may follow
+  if (first.find("\"zstd\"") != std::string::npos)
+    return fail(ErrorCode::unsupported, "this mksquashfs has no zstd", "squashfs-tools 4.5 and newer have");
+  return fail(ErrorCode::failed, fmt::format("mksquashfs ended with {}: {}", done->exit_code, first));
+}
 
 class Packer {
  public:
@@ -174,11 +129,47 @@ class Packer {
     return pairs;
   }
 
+  /// Returns the command that makes the image, from its standard input to an open file. It does not get the file's
+  /// path, because others who may rename in the directory could replace the name by a link to another file of this
+  /// user.
+  [[nodiscard]] sys::Command squashfs_command(int file, int input) const {
+    const auto& tree = m_tree->status();
+    sys::Command command;
+    command.argv = split_words(fmt::format(
+        "mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
+        "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
+        sys::k_output_file, m_packing.made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
+    if (count_pairs_of_one_size() > k_most_pairs)
+      command.argv.emplace_back("-no-duplicates");
+    command.input_from = input;
+    command.output_file = file;
+    command.ends_with_us = true;               // if there is no progress, this process is killed
+    command.deadline = std::chrono::hours(24); // long, because the program ends when the pipe is closed
+    return command;
+  }
+
+  /// Writes the tree to a pipe from which mksquashfs, run by a thread, makes the image.
   Result<Packed> make(const sys::Fd& image) {
-    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, count_pairs_of_one_size() <= k_most_pairs);
-    TRY(maker.start());
-    const auto written = write_tar(maker.input());
-    const auto finished = maker.finish();
+    sys::Pipe pipe;
+    if (!pipe.open())
+      return fail(errno_error(errno, "cannot make a pipe"));
+    constexpr int k_pipe_bytes = 1 << 20;
+    // An error is ignored: a smaller pipe only causes more process switches.
+    ::fcntl(pipe.write.get(), F_SETPIPE_SZ, k_pipe_bytes);
+    const auto command = squashfs_command(image.get(), pipe.read.get());
+    std::future<Result<sys::Completed>> done;
+    try {
+      done = std::async(std::launch::async, [&] {
+        auto completed = sys::run_process(command);
+        pipe.read.reset(); // the writer gets EPIPE
+        return completed;
+      });
+    } catch (const std::system_error& error) {
+      return fail(errno_error(error.code().value(), "cannot start a thread"));
+    }
+    const auto written = write_tar(pipe.write.get());
+    pipe.write.reset(); // the end of the input
+    const auto finished = check_squashfs(done.get());
     if (!written && !m_pipe_broke) // mksquashfs has failed only because its input ended early
       return fail(written.error());
     TRY(finished);

@@ -4,16 +4,15 @@
 #include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <mutex>
+#include <future>
 #include <poll.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -76,35 +75,23 @@ class StreamReader : public Pieces {
   bool m_is_silent = false;
 };
 
-/// Reads the original by several threads. Each fills its own slot, and next() takes the slots in turn.
+/// Reads the original by several threads. Each fills one piece ahead, and next() takes the pieces in their order.
 class PieceReader : public Pieces {
  public:
-  PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
-    const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
-    for (std::uint64_t i = 0; i < count; ++i)
-      m_slots.emplace_back().offset = begin + i * k_piece;
-    try {
-      for (auto& slot : m_slots)
-        slot.thread = std::thread([this, &slot] { read_all_of(slot); });
-    } catch (...) { // no more threads: the destructor is not called
-      end_threads();
-      throw;
+  PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_at(begin), m_end(end) {
+    for (auto& buffer : m_buffers) {
+      buffer.reset(static_cast<char*>(std::aligned_alloc(k_alignment, k_piece)));
+      read_ahead(buffer.get());
     }
   }
-  ~PieceReader() override { end_threads(); }
 
   int next(const Take& take) override {
-    auto& slot = m_slots[m_next++ % m_slots.size()];
-    std::unique_lock lock(m_mutex);
-    m_changed.wait(lock, [&] { return slot.full; });
-    if (slot.error_number != 0)
-      return slot.error_number;
-    lock.unlock();
-    const int error = take(std::string_view(slot.bytes.get(), slot.size));
-    lock.lock();
-    slot.full = false;
-    lock.unlock();
-    m_changed.notify_all();
+    auto piece = std::move(m_ahead.front());
+    m_ahead.pop_front();
+    if (const int error = piece.error_number.get(); error != 0)
+      return error;
+    const int error = take(std::string_view(piece.bytes, piece.size));
+    read_ahead(piece.bytes);
     return error;
   }
 
@@ -112,50 +99,30 @@ class PieceReader : public Pieces {
   struct Free {
     void operator()(char* bytes) const { std::free(bytes); } // NOLINT: it was allocated by aligned_alloc
   };
-  struct Slot {
-    std::uint64_t offset = 0; ///< of the next piece
-    std::size_t size = 0;
-    std::unique_ptr<char, Free> bytes{static_cast<char*>(std::aligned_alloc(k_alignment, k_piece))};
-    int error_number = 0;
-    bool full = false;
-    std::thread thread;
+  struct Piece {
+    char* bytes;
+    std::size_t size;
+    std::future<int> error_number; ///< of reading it
   };
 
-  void end_threads() {
-    {
-      const std::lock_guard lock(m_mutex);
-      m_stopped = true;
-    }
-    m_changed.notify_all();
-    for (auto& slot : m_slots)
-      if (slot.thread.joinable())
-        slot.thread.join();
+  /// Begins to read the next piece of the file, if there is one, into a buffer that is free. If the system gives no
+  /// further thread, next() reads the piece itself.
+  void read_ahead(char* bytes) {
+    if (m_at >= m_end)
+      return;
+    const auto at = m_at;
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, m_end - at));
+    m_ahead.push_back({bytes, size, std::async([this, bytes, at, size] { return read(bytes, at, size); })});
+    m_at += size;
   }
-
-  void read_all_of(Slot& slot) {
-    for (; slot.offset < m_end; slot.offset += stride()) {
-      slot.size = static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, m_end - slot.offset));
-      const int error = read(slot);
-      std::unique_lock lock(m_mutex);
-      slot.error_number = error;
-      slot.full = true;
-      m_changed.notify_all();
-      m_changed.wait(lock, [&] { return m_stopped || !slot.full; });
-      if (m_stopped || error != 0)
-        return;
-    }
-  }
-
-  [[nodiscard]] std::uint64_t stride() const { return m_slots.size() * k_piece; }
 
   /// Reads one piece. Returns 0 or errno.
-  int read(Slot& slot) {
-    if (!slot.bytes)
+  [[nodiscard]] int read(char* bytes, std::uint64_t at, std::size_t size) const {
+    if (bytes == nullptr)
       return ENOMEM;
-    for (std::size_t done = 0; done < slot.size;) {
+    for (std::size_t done = 0; done < size;) {
       // A whole piece is requested also at the end of the file, because O_DIRECT requires whole blocks.
-      const ssize_t count =
-          ::pread(m_file, slot.bytes.get() + done, k_piece - done, static_cast<off_t>(slot.offset + done));
+      const ssize_t count = ::pread(m_file, bytes + done, k_piece - done, static_cast<off_t>(at + done));
       if (count < 0 && errno == EINTR)
         continue;
       if (count < 0 && errno == EINVAL && drop_direct())
@@ -168,18 +135,15 @@ class PieceReader : public Pieces {
   }
 
   /// Clears O_DIRECT, because the bytes read so far may end within a block. False: it was not set.
-  bool drop_direct() {
+  [[nodiscard]] bool drop_direct() const {
     const int flags = ::fcntl(m_file, F_GETFL);
     return (flags & O_DIRECT) != 0 && ::fcntl(m_file, F_SETFL, flags & ~O_DIRECT) == 0;
   }
 
   int m_file;
-  std::uint64_t m_end;
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  std::deque<Slot> m_slots; ///< a deque, because its elements keep their addresses
-  std::size_t m_next = 0;
-  bool m_stopped = false;
+  std::uint64_t m_at, m_end; ///< the offset of the next piece, and the end of the file
+  std::array<std::unique_ptr<char, Free>, k_pieces> m_buffers;
+  std::deque<Piece> m_ahead; ///< after the buffers, because its destructor waits for the threads that fill them
 };
 
 } // namespace

@@ -29,7 +29,7 @@ class Pieces {
 /// Reads `size` bytes of a program's output. The output ends (ENODATA) if no whole block arrives for `timeout`.
 std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size,
                                      std::chrono::milliseconds timeout);
-/// Reads the rest of an open file by several threads, each its own pieces. With O_DIRECT, if the file system supports
+/// Reads the rest of an open file by several threads, a few pieces ahead. With O_DIRECT, if the file system supports
 /// it, the cache is bypassed: the file is read only once, and the cache is better used for the copy.
 std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end);
 

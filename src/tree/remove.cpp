@@ -15,7 +15,7 @@ class Remover {
   Remover(const Options& options, const sys::ProgressCounters& counters, const std::string& path)
       : m_job(options, counters), m_path(path),
         m_walk(m_job, path,
-               {.names = [this](const auto& directory, const auto& names) { unlink(directory, names); },
+               {.entry = [this](const auto& directory, const auto& entry) { unlink(directory, entry.name); },
                 .left = [this](const Node& directory) { remove(directory); },
                 .failed = [this](int error, const Node& directory) { return remove_replaced(error, directory); },
                 .open = [](const Node& parent, const std::string& name) { return open(parent, name); }}) {}
@@ -35,15 +35,13 @@ class Remover {
     return false;
   }
 
-  void unlink(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
-    for (const auto& [name, type] : names) {
-      if (::unlinkat(directory->fd.get(), name.c_str(), 0) == 0)
-        m_job.counters.add(k_files);
-      else if (errno == EISDIR) // somebody has replaced it by a directory
-        m_walk.add_directory(directory, name);
-      else if (errno != ENOENT)
-        stop(errno, directory->below(name));
-    }
+  void unlink(const std::shared_ptr<Node>& directory, const std::string& name) {
+    if (::unlinkat(directory->fd.get(), name.c_str(), 0) == 0)
+      m_job.counters.add(k_files);
+    else if (errno == EISDIR) // somebody has replaced it by a directory
+      m_walk.add_directory(directory, name);
+    else if (errno != ENOENT)
+      stop(errno, directory->below(name));
   }
 
   /// Opens a directory, and gives the owner all rights on it if they are missing. If that fails, the following calls in

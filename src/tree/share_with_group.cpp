@@ -55,7 +55,7 @@ class GroupSharer {
       : m_place(place), m_share(share), m_job(options, counters),
         m_walk(m_job, place.path,
                {.entered = [this](const Node& directory) { share_entry(directory.fd, directory.path); },
-                .names = [this](const auto& directory, const auto& names) { share_entries(directory, names); },
+                .entry = [this](const auto& directory, const auto& entry) { share_file(directory, entry); },
                 .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
 
   Result<GroupReport> run(sys::Fd tree) {
@@ -82,20 +82,18 @@ class GroupSharer {
     return true;
   }
 
-  void share_entries(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
-    for (const auto& [name, type] : names) {
-      if (type == DT_LNK)
-        continue;
-      const auto relative = directory->below(name);
-      struct stat status{};
-      const auto fd = open_below(directory->fd.get(), name.c_str(), O_PATH);
-      if (!fd || ::fstat(fd.get(), &status) != 0)
-        note_failure(errno, relative);
-      else if (S_ISDIR(status.st_mode)) // somebody has replaced it by a directory
-        m_walk.add_directory(directory, name);
-      else
-        share_entry(fd, relative);
-    }
+  void share_file(const std::shared_ptr<Node>& directory, const Name& entry) {
+    if (entry.type == DT_LNK)
+      return;
+    const auto relative = directory->below(entry.name);
+    struct stat status{};
+    const auto fd = open_below(directory->fd.get(), entry.name.c_str(), O_PATH);
+    if (!fd || ::fstat(fd.get(), &status) != 0)
+      note_failure(errno, relative);
+    else if (S_ISDIR(status.st_mode)) // somebody has replaced it by a directory
+      m_walk.add_directory(directory, entry.name);
+    else
+      share_entry(fd, relative);
   }
 
   void share_entry(const sys::Fd& fd, const std::string& relative) {

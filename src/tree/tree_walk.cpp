@@ -45,14 +45,12 @@ void TreeWalk::list(std::shared_ptr<Node> node) {
   std::vector<Name> names;
   if (const int error = read_names(node->fd.get(), names); error != 0 && !failed(error, *node))
     return;
-  std::vector<Name> others;
-  for (auto& name : names)
+  for (const auto& name : names)
     if (name.type == DT_DIR)
       add_directory(node, name.name);
-    else
-      others.push_back(std::move(name));
-  if (m_visitor.names)
-    m_visitor.names(node, std::move(others));
+  for (const auto& name : names)
+    if (name.type != DT_DIR)
+      m_visitor.entry(node, name);
   leave(std::move(node));
 }
 

@@ -11,8 +11,8 @@ class TreeWalk {
   struct Visitor {
     /// Called after a directory was opened and before its names are read; not for the tree itself.
     std::function<void(Node& directory)> entered = {};
-    /// Called with the names in a directory that are not directories.
-    std::function<void(const std::shared_ptr<Node>& directory, std::vector<Name> names)> names;
+    /// Called for each name in a directory that is not a directory.
+    std::function<void(const std::shared_ptr<Node>& directory, const Name& name)> entry;
     /// Called after all entries of a directory are done.
     std::function<void(Node& directory)> left = {};
     /// Called with errno if a directory could not be opened (it has no `fd`) or listed. If it returns false, `left` is

@@ -4,6 +4,7 @@
 #include "sys/fs/sha256.hpp"
 
 #include <array>
+#include <fmt/format.h>
 #include <openssl/sha.h>
 
 namespace sharefs::sys {
@@ -23,13 +24,7 @@ void Sha256::add(std::string_view bytes) {
 std::string Sha256::hex() {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256_Final(digest.data(), m_state.get());
-  constexpr std::string_view k_digits = "0123456789abcdef";
-  std::string text;
-  for (const auto byte : digest) {
-    text += k_digits[byte >> 4U];
-    text += k_digits[byte & 15U];
-  }
-  return text;
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 std::string sha256(std::string_view bytes) {

@@ -17,9 +17,6 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
-#ifndef OPEN_TREE_CLONE // glibc before 2.36
-#include <linux/mount.h>
-#endif
 
 namespace sharefs::sys {
 

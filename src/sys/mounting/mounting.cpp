@@ -27,9 +27,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#ifndef OPEN_TREE_CLONE // glibc before 2.36
-#include <linux/mount.h>
-#endif
 
 namespace sharefs::sys {
 namespace {

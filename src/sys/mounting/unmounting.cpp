@@ -43,19 +43,18 @@ Error unmount_error(const UnmountCall& call, int error_number) {
 
 /// Calls umount2(2), in the child, from within the parent directory, which was reached without links. umount2 itself
 /// resolves the last component, because any other call on a dead mount would ask its server.
-std::optional<Error> unmount_in_child(const UnmountCall& call) {
-  if (auto reached = become_reaching(call.options); !reached)
-    return reached.error();
+Result<void> unmount_in_child(const UnmountCall& call) {
+  TRY(become_reaching(call.options));
   const int flags = UMOUNT_NOFOLLOW | (call.force ? MNT_FORCE : 0) | (call.lazy ? MNT_DETACH : 0);
   const auto above = walk_from("/", parent_path(call.target), {.links = Links::none});
   if (!above)
-    return Error{ErrorCode::conflict, above.error().message, {}, {}};
+    return fail(ErrorCode::conflict, above.error().message);
   if (!above->is_directory())
-    return unmount_error(call, ENOTDIR);
+    return fail(unmount_error(call, ENOTDIR));
   if (::fchdir(above->fd.get()) == 0 && ::umount2(base_name(call.target).c_str(), flags) == 0)
-    return std::nullopt;
+    return {};
   if (errno != EPERM || call.fs_type != k_user_image)
-    return unmount_error(call, errno);
+    return fail(unmount_error(call, errno));
   // fuse(4): a user's own FUSE mount can be ended by fusermount.
   Command command;
   command.argv = {"fusermount3", call.lazy ? "-uz" : "-u", "--", call.target};
@@ -64,13 +63,13 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
     command.argv[0] = "fusermount";
     done = run_process(command);
   }
-  if (!done)
-    return done.error();
+  TRY(done);
   if (done->ok())
-    return std::nullopt;
+    return {};
   const auto message = std::string(trim(done->err));
-  return message.find("busy") != std::string::npos ? unmount_error(call, EBUSY)
-                                                   : Error{ErrorCode::failed, call.target + ": " + message, {}, {}};
+  return fail(message.find("busy") != std::string::npos
+                  ? unmount_error(call, EBUSY)
+                  : Error{ErrorCode::failed, call.target + ": " + message, {}, {}});
 }
 
 } // namespace
@@ -105,9 +104,9 @@ Result<void> end_mount(const UnmountCall& call) {
   if (is_gone())
     return {};
   WireReader reader(child.result());
-  const auto refused = reader.get<std::optional<Error>>();
-  if (reader.ok() && refused)
-    return fail(*refused);
+  const auto unmounted = reader.get<Result<void>>();
+  if (reader.ok())
+    TRY(unmounted);
   if (reader.ok())
     return fail(ErrorCode::busy, call.target + ": is still mounted");
   if (interrupted())

@@ -8,36 +8,27 @@
 namespace sharefs::sys {
 
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work, const std::function<bool()>& given_up) {
+                             const std::function<std::string()>& work, const std::function<bool()>& given_up) {
   const Deadline end = deadline_in(deadline);
-  const auto encoded = [&work](int fd) {
+  const auto send = [&work](int fd) {
     std::string bytes;
-    std::optional<Error> error = Error();
     try {
-      if (auto result = work()) {
-        bytes = std::move(*result);
-        error.reset();
-      } else {
-        error = std::move(result.error());
-      }
+      bytes = work();
     } catch (...) {
-      error->message = reason_of(std::current_exception());
+      bytes = WireWriter().put(Result<void>(fail(ErrorCode::failed, reason_of(std::current_exception())))).bytes();
     }
-    write_all(fd, WireWriter().put(error).put(bytes).framed());
+    write_all(fd, WireWriter().put(bytes).bytes());
   };
-  TRY_ASSIGN(auto child, WorkingChild::start(as, encoded));
+  TRY_ASSIGN(auto child, WorkingChild::start(as, send));
   const bool complete = child.drain_until(end, given_up);
   const bool late = Clock::now() >= end;
   if (!complete)
     child.process().kill();
   const Result<void> ended = child.finish();
   WireReader frame(child.result());
-  WireReader reader(frame.text());
-  if (frame.ok()) {
-    if (auto error = reader.get<std::optional<Error>>())
-      return fail(std::move(*error));
-    return reader.get<std::string>();
-  }
+  const auto bytes = frame.text();
+  if (frame.ok())
+    return std::string(bytes);
   if (!complete && !late)
     return fail(ErrorCode::interrupted, "given up before the answer came");
   if (!complete)

@@ -12,41 +12,27 @@
 
 namespace sharefs::sys {
 
-/// Runs `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and returns its bytes. The child is
-/// killed at the deadline (error `timeout`), or when `given_up` returns true (`interrupted`). Error `permission`: the
-/// child cannot become `as`. The child is a WorkingChild, which has none of our descriptors. `work` must not use locks
-/// of the parent, or spdlog.
+/// Runs `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and returns the Result that it has
+/// written as bytes, still as bytes. The child is killed at the deadline (error `timeout`), or when `given_up` returns
+/// true (`interrupted`). Error `permission`: the child cannot become `as`. The child is a WorkingChild, which has none
+/// of our descriptors. `work` must not use locks of the parent, or spdlog.
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
-                             const std::function<Result<std::string>()>& work,
-                             const std::function<bool()>& given_up = nullptr);
+                             const std::function<std::string()>& work, const std::function<bool()>& given_up);
 
-/// Like in_child(), for any value with a wire format: `call(as, deadline, [] -> Result<T> { ... })`.
+/// Like in_child(), for work that returns a Result of any value with a wire format:
+/// `call(as, deadline, [] -> Result<T> { ... })`.
 template <class Work>
 auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
           const std::function<bool()>& given_up = nullptr) {
   using Answer = std::invoke_result_t<Work>;
-  using Value = typename Answer::value_type;
-  const auto encoded = [&work]() -> Result<std::string> {
-    const Answer answer = work();
-    if (!answer)
-      return fail(answer.error());
-    if constexpr (std::is_void_v<Value>)
-      return std::string();
-    else
-      return WireWriter().put(*answer).bytes();
-  };
-  const auto bytes = in_child(as, deadline, encoded, given_up);
+  const auto bytes = in_child(as, deadline, [&work] { return WireWriter().put(work()).bytes(); }, given_up);
   if (!bytes)
     return Answer(fail(bytes.error()));
-  if constexpr (std::is_void_v<Value>) {
-    return Answer();
-  } else {
-    WireReader reader(*bytes);
-    Answer answer(reader.get<Value>());
-    if (!reader.ok() || !reader.at_end())
-      return Answer(fail(ErrorCode::failed, "the child process gave no valid result"));
-    return answer;
-  }
+  WireReader reader(*bytes);
+  auto answer = reader.get<Answer>();
+  if (!reader.ok() || !reader.at_end())
+    return Answer(fail(ErrorCode::failed, "the child process gave no valid result"));
+  return answer;
 }
 
 } // namespace sharefs::sys

@@ -8,22 +8,17 @@
 
 namespace sharefs::sys {
 
-Result<CapturedOutput> CapturedOutput::begin() {
-  CapturedOutput captured;
-  captured.m_before = Fd(::fcntl(1, F_DUPFD_CLOEXEC, 3));
-  captured.m_file = Fd(::memfd_create("output", MFD_CLOEXEC));
-  if (!captured.m_before || !captured.m_file || ::dup2(captured.m_file.get(), 1) < 0)
-    return fail(errno_error(errno, "standard output"));
-  return captured;
-}
-
-Result<std::string> CapturedOutput::end(std::size_t limit) {
-  if (::dup2(m_before.get(), 1) < 0 || ::lseek(m_file.get(), 0, SEEK_SET) < 0)
-    return fail(errno_error(errno, "standard output"));
+Result<std::string> capture_output(std::size_t limit, const std::function<void()>& work) {
+  const auto failed = [](int error) { return fail(errno_error(error, "standard output")); };
+  const Fd before(::fcntl(1, F_DUPFD_CLOEXEC, 3)), file(::memfd_create("output", MFD_CLOEXEC));
+  if (!before || !file || ::dup2(file.get(), 1) < 0)
+    return failed(errno);
+  work();
+  if (::dup2(before.get(), 1) < 0 || ::lseek(file.get(), 0, SEEK_SET) < 0)
+    return failed(errno);
   std::string text;
-  if (const int error = read_all(m_file.get(), text, limit); error != 0)
-    return fail(errno_error(error, "standard output"));
-  return text;
+  const int error = read_all(file.get(), text, limit);
+  return error == 0 ? Result<std::string>(std::move(text)) : failed(error);
 }
 
 } // namespace sharefs::sys

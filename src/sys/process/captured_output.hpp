@@ -1,21 +1,14 @@
 #pragma once
 // Captures the standard output of this process and its children.
 #include "base/result.hpp"
-#include "sys/process/fd.hpp"
 
+#include <functional>
 #include <string>
 
 namespace sharefs::sys {
 
-class CapturedOutput {
- public:
-  /// Replaces descriptor 1 by a file in memory (memfd_create(2)).
-  static Result<CapturedOutput> begin();
-  /// Restores descriptor 1. Returns the output since begin(), at most its first `limit` bytes.
-  Result<std::string> end(std::size_t limit);
-
- private:
-  Fd m_before, m_file;
-};
+/// Calls `work`, and returns at most the first `limit` bytes that were written to descriptor 1 meanwhile. They are kept
+/// in memory (memfd_create(2)). If there is an error before the work, it is not done.
+Result<std::string> capture_output(std::size_t limit, const std::function<void()>& work);
 
 } // namespace sharefs::sys

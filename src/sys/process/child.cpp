@@ -174,9 +174,7 @@ Result<Child> Child::fork(const std::function<void()>& body, Group group) {
     return fail(errno_error(error, "cannot start a process"));
   if (group == Group::own)
     ::setpgid(child.m_pid, child.m_pid); // parent and child both call it, so that kill() always finds the group
-#ifdef SYS_pidfd_open
   child.m_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.m_pid, 0)));
-#endif
   return child;
 }
 

@@ -19,6 +19,8 @@ namespace sharefs::sys {
 
 template <class T>
 concept WireNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+template <class T>
+concept IsResult = std::same_as<T, Result<typename T::value_type>>;
 
 class WireWriter {
  public:
@@ -29,6 +31,12 @@ class WireWriter {
       const std::string_view text = value;
       put(static_cast<std::uint64_t>(text.size()));
       m_bytes.append(text);
+    } else if constexpr (IsResult<T>) {
+      put(value.has_value());
+      if (!value)
+        put(value.error());
+      else if constexpr (!std::is_void_v<typename T::value_type>)
+        put(*value);
     } else if constexpr (requires { value.has_value(); }) {
       put(value.has_value());
       if (value)
@@ -75,6 +83,11 @@ class WireReader {
       m_bytes.remove_prefix(sizeof value);
     } else if constexpr (std::same_as<T, std::string>) {
       value = text();
+    } else if constexpr (IsResult<T>) {
+      if (!get<bool>())
+        value = fail(get<Error>());
+      else if constexpr (!std::is_void_v<typename T::value_type>)
+        get(*value);
     } else if constexpr (requires { value.has_value(); }) {
       if (get<bool>())
         get(value.emplace());

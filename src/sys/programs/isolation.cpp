@@ -61,12 +61,8 @@ bool protect_mounts() {
   const std::array<std::uint64_t, 4> attributes{MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0}; // same bits as MOUNT_ATTR_*
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return false;
-#ifdef SYS_mount_setattr
   return ::syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, attributes.data(), sizeof attributes) == 0 ||
          errno == ENOSYS;
-#else
-  return true;
-#endif
 }
 
 bool mount_empty(const std::string& directory, const char* mode) {

@@ -50,20 +50,16 @@ std::vector<std::string> environment_of(const Command& command) {
   return before;
 }
 
-std::string variable(const std::vector<std::string>& environment, std::string_view name) {
-  for (const std::string& entry : environment)
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name))
-      return entry.substr(name.size() + 1);
-  return {};
-}
-
 /// Returns the absolute paths to try, in order. Relative and empty parts of PATH are left out: the working directory
 /// may belong to somebody else, or lie on a dead mount.
-std::vector<std::string> find_candidates(const std::string& name, const std::string& path) {
+std::vector<std::string> find_candidates(const Command& command) {
+  const std::string& name = command.argv[0];
   if (name.empty() || name.find('/') != std::string::npos)
     return {name};
+  const auto path = command.environment.find("PATH");
+  const bool given = path != command.environment.end() && !path->second.empty();
   std::vector<std::string> result;
-  for (const std::string& directory : split(path.empty() ? k_system_path : path, ':'))
+  for (const std::string& directory : split(given ? path->second : k_system_path, ':'))
     if (directory.starts_with('/'))
       result.push_back(join_path(directory, name));
   return result;
@@ -83,8 +79,7 @@ Fd standard_input(const std::string& input) {
 struct Start {
   explicit Start(const Command& command)
       : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
-        files(find_candidates(command.argv[0], variable(environment, "PATH"))), argv(exec_words(words)),
-        envp(exec_words(environment)) {}
+        files(find_candidates(command)), argv(exec_words(words)), envp(exec_words(environment)) {}
   pid_t parent = ::getpid();
   std::string name; ///< the program's name in messages
   std::vector<std::string> words, environment, files;

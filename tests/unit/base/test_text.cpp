@@ -59,6 +59,12 @@ TEST_CASE("base64 (RFC 4648, section 10)", "[text]") {
   CHECK(base64("fo") == "Zm8=");
   CHECK(base64("foo") == "Zm9v");
   CHECK(base64("foobar") == "Zm9vYmFy");
+  CHECK(decode_base64("Zm8=") == "fo");
+  CHECK(decode_base64("Zm8") == "fo");
+  CHECK(decode_base64("Zm9vYmFy") == "foobar");
+  CHECK(decode_base64("+/+/") == "\xfb\xff\xbf");
+  CHECK_FALSE(decode_base64("Zm9vY"));
+  CHECK_FALSE(decode_base64("Zm9_"));
 }
 
 TEST_CASE("sizes", "[units]") {

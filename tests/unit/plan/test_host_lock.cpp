@@ -64,7 +64,7 @@ TEST_CASE("the lock ends with its process, whatever its children do") {
   if (holder == 0) {
     const auto held = acquire(files, milliseconds(0));
     // A child of its own that outlives it, as a hung probe would.
-    const auto child = sys::in_child(std::nullopt, milliseconds(1), []() -> Result<std::string> {
+    const auto child = sys::call(std::nullopt, milliseconds(1), []() -> Result<std::string> {
       ::setpgid(0, 0);
       std::this_thread::sleep_for(milliseconds(2000));
       return "";

@@ -35,7 +35,7 @@ Entry look(EntryQuery query, const std::optional<User>& as = {}) {
 
 /// In a child with a mount namespace of its own: `work` may mount. Gives its text; "no mounts" without the privilege.
 Result<std::string> with_own_mounts(const std::function<std::string()>& work) {
-  return in_child(std::nullopt, 60s, [&]() -> Result<std::string> {
+  return call(std::nullopt, 60s, [&]() -> Result<std::string> {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       return std::string("no mounts");
     return work();
@@ -304,7 +304,7 @@ TEST_CASE("entries: a child that has answered is asked again, as whom it has bec
     REQUIRE(first.size() == 1);
     CHECK(reads());
     CHECK(own() == first);
-    CHECK(in_child(std::nullopt, 30s, [&]() -> Result<std::string> { return reads() ? "read" : "not"; }) == "read");
+    CHECK(call(std::nullopt, 30s, [&]() -> Result<std::string> { return reads() ? "read" : "not"; }) == "read");
     bool read = false;
     std::thread([&] { read = reads(); }).join();
     CHECK(read);
@@ -356,7 +356,7 @@ TEST_CASE("entries: a child that waits sees what is mounted later, and one that 
 }
 
 TEST_CASE("entries: what takes the place of this program has no child of it") {
-  const auto answer = in_child(std::nullopt, 30s, []() -> Result<std::string> {
+  const auto answer = call(std::nullopt, 30s, []() -> Result<std::string> {
     RealSystem system;
     const auto path = "/proc/" + std::to_string(::getpid()) + "/cmdline";
     if (!system.entry({.path = path, .read_bytes = 1}).exists() || children().size() != 1)

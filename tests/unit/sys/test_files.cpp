@@ -291,7 +291,7 @@ bool break_renameat2() {
 TEST_CASE("a new file takes nobody's name, also where the file system knows no exclusive rename") {
   const bool in_the_gap = GENERATE(false, true);
   const test::TemporaryDirectory root;
-  const auto written = in_child(std::nullopt, std::chrono::seconds(30), [&]() -> Result<std::string> {
+  const auto written = call(std::nullopt, std::chrono::seconds(30), [&]() -> Result<std::string> {
     g_theirs = in_the_gap ? root / "file" : "";
     if (!break_renameat2())
       return std::string("no seccomp");

@@ -67,7 +67,7 @@ class Store {
 
 /// Said, and nothing tested, where root may not have what the program needs, as in some containers.
 bool is_possible() {
-  const auto said = in_child(std::nullopt, 30s, []() -> Result<std::string> {
+  const auto said = call(std::nullopt, 30s, []() -> Result<std::string> {
     return std::string(::geteuid() == 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? "yes" : "no");
   });
   const bool possible = said && *said == "yes";

@@ -21,7 +21,7 @@ namespace {
 
 /// Runs `work` as root of an own mount namespace; its text, or "not here" without the right to do so.
 std::string in_namespace(const std::function<std::string()>& work) {
-  const auto answer = in_child(std::nullopt, 60s, [&]() -> Result<std::string> {
+  const auto answer = call(std::nullopt, 60s, [&]() -> Result<std::string> {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       return std::string("not here");
     return work();

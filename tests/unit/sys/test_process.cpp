@@ -258,7 +258,7 @@ TEST_CASE("many threads run processes at the same time without leaking descripto
       for (int i = 0; i < 5; ++i) {
         const std::string text = std::to_string(t) + "-" + std::to_string(i);
         const auto ran = run_process(shell("echo " + text));
-        const auto worked = in_child(std::nullopt, k_enough, [&] { return Result<std::string>(text); });
+        const auto worked = call(std::nullopt, k_enough, [&] { return Result<std::string>(text); });
         good[t] += ran && ran->out == text + "\n" && worked && *worked == text ? 1 : 0;
       }
     });
@@ -306,20 +306,20 @@ TEST_CASE("a process can run as another user") {
   CHECK(done->out == "65534\n65534\n65534\n/nonexistent nobody\n");
 }
 
-TEST_CASE("in_child hands back bytes and errors") {
+TEST_CASE("call hands back bytes and errors") {
   const std::string bytes("a\0b\xff", 4);
-  CHECK(in_child(std::nullopt, k_enough, [&] { return Result<std::string>(bytes); }) == bytes);
+  CHECK(call(std::nullopt, k_enough, [&] { return Result<std::string>(bytes); }) == bytes);
   const std::string large(5'000'000, 'x'); // more than a pipe holds
-  CHECK(in_child(std::nullopt, k_enough, [&] { return Result<std::string>(large); }) == large);
+  CHECK(call(std::nullopt, k_enough, [&] { return Result<std::string>(large); }) == large);
   const Error error{ErrorCode::conflict, "message", "hint", "context\nmore"};
-  const auto failed = in_child(std::nullopt, k_enough, [&]() -> Result<std::string> { return fail(error); });
+  const auto failed = call(std::nullopt, k_enough, [&]() -> Result<std::string> { return fail(error); });
   REQUIRE_FALSE(failed);
   CHECK(failed.error() == error);
 }
 
-TEST_CASE("in_child does not change this process") {
+TEST_CASE("call does not change this process") {
   int changed = 0;
-  CHECK(in_child(std::nullopt, k_enough, [&]() -> Result<std::string> {
+  CHECK(call(std::nullopt, k_enough, [&]() -> Result<std::string> {
     changed = 1;
     return std::string();
   }));
@@ -327,7 +327,7 @@ TEST_CASE("in_child does not change this process") {
 }
 
 TEST_CASE("work that does not end, crashes or throws is an error", "[waits]") {
-  Result<std::string> result = in_child(std::nullopt, 100ms, []() -> Result<std::string> {
+  Result<std::string> result = call(std::nullopt, 100ms, []() -> Result<std::string> {
     for (;;)
       ::pause();
   });
@@ -335,28 +335,28 @@ TEST_CASE("work that does not end, crashes or throws is an error", "[waits]") {
   CHECK(result.error().code == ErrorCode::timeout);
   CHECK(result.error().message == "no answer within " + format_duration(100'000));
 
-  result = in_child(std::nullopt, k_enough, []() -> Result<std::string> { throw std::runtime_error("oops"); });
+  result = call(std::nullopt, k_enough, []() -> Result<std::string> { throw std::runtime_error("oops"); });
   CHECK(result.error().message == "oops");
-  result = in_child(std::nullopt, k_enough, []() -> Result<std::string> {
+  result = call(std::nullopt, k_enough, []() -> Result<std::string> {
     ::raise(SIGKILL);
     return std::string();
   });
   CHECK(result.error().message == "the child process was ended by signal 9");
-  result = in_child(std::nullopt, k_enough, []() -> Result<std::string> { ::_exit(4); });
+  result = call(std::nullopt, k_enough, []() -> Result<std::string> { ::_exit(4); });
   CHECK(result.error().message == "the child process ended with code 4");
-  result = in_child(std::nullopt, k_enough, []() -> Result<std::string> { ::_exit(0); });
+  result = call(std::nullopt, k_enough, []() -> Result<std::string> { ::_exit(0); });
   CHECK(result.error().code == ErrorCode::failed);
 }
 
 TEST_CASE("work that the caller gives up is ended long before its deadline") {
-  const auto result = in_child(
-      std::nullopt, 1h, []() -> Result<std::string> { return std::to_string(::pause()); }, [] { return true; });
+  const auto result =
+      call(std::nullopt, 1h, []() -> Result<std::string> { return std::to_string(::pause()); }, [] { return true; });
   REQUIRE_FALSE(result);
   CHECK(result.error().code == ErrorCode::interrupted);
 }
 
-TEST_CASE("in_child sees no descriptor of the parent") {
-  const auto names = in_child(std::nullopt, k_enough, []() -> Result<std::string> {
+TEST_CASE("call sees no descriptor of the parent") {
+  const auto names = call(std::nullopt, k_enough, []() -> Result<std::string> {
     std::string text;
     for (int fd = 0; fd < 1024; ++fd)
       if (::fcntl(fd, F_GETFD) >= 0)
@@ -366,8 +366,8 @@ TEST_CASE("in_child sees no descriptor of the parent") {
   CHECK(names == "0 1 2 3 ");
 }
 
-TEST_CASE("in_child works as another user") {
-  const auto ids = in_child(test::nobody(), k_enough, []() -> Result<std::string> {
+TEST_CASE("call works as another user") {
+  const auto ids = call(test::nobody(), k_enough, []() -> Result<std::string> {
     return std::to_string(::getuid()) + " " + std::to_string(::getegid()) + " " +
            std::to_string(::getgroups(0, nullptr)) + (::setuid(0) == 0 ? " root again" : "");
   });
@@ -382,7 +382,7 @@ TEST_CASE("who is not root keeps the groups that he has", "[process]") {
   if (::geteuid() != 0)
     return;
   // A directory's set-group-id bit gives files a group in which their owner need not be.
-  const auto group = in_child(test::nobody(), k_enough, []() -> Result<std::string> {
+  const auto group = call(test::nobody(), k_enough, []() -> Result<std::string> {
     auto command = shell("id -g");
     command.as = User{"nobody", 65534, 100, {100}, "/"};
     const auto done = run_process(command);
@@ -403,7 +403,7 @@ TEST_CASE("exec_process replaces the process, or says why not") {
   CHECK(exec_process({}, {}).code == ErrorCode::failed);
   CHECK(std::getenv("PATH") != nullptr);
   // In a child, whose streams are closed: the new program proves itself by its exit code.
-  const auto replaced = in_child(std::nullopt, k_enough, []() -> Result<std::string> {
+  const auto replaced = call(std::nullopt, k_enough, []() -> Result<std::string> {
     return fail(exec_process({"sh", "-c", "test \"$A\" = b && exit 42"}, {"A=b", "PATH=/usr/bin:/bin"}));
   });
   REQUIRE_FALSE(replaced);
