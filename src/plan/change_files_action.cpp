@@ -288,7 +288,7 @@ class FileChanger {
 
 } // namespace
 
-Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{
       .path = action.path, .root = system.files().root(), .device = action.device, .inode = action.inode};
   tree::Options options;

@@ -103,7 +103,7 @@ class Exchange {
 
 } // namespace
 
-Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase) {
+Result<Acted> act(const ExchangeForLink& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(auto path, base.find(action.path));
   TRY_ASSIGN(auto kept, base.find(action.to));
   const auto at_path = path.text();

@@ -50,7 +50,7 @@ std::vector<std::string> output_lines(const sys::Completed& completed) {
 
 } // namespace
 
-Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
+Result<Acted> act(const RunTool& action, sys::System& system, Phase phase) {
   if (action.argv.empty())
     return fail(ErrorCode::failed, "a step names no program to run");
   if (phase == Phase::check)

@@ -27,7 +27,7 @@ Error explain(Error error, const std::string& path) {
 
 } // namespace
 
-Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = action.guarded && !action.actor,
@@ -51,7 +51,7 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
   return *removed > 0 ? Outcome::done : Outcome::unchanged;
 }
 
-Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = true,
