@@ -225,13 +225,9 @@ sys::EntryQuery record_query(const GenerationPath& generation) {
 }
 
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation) {
-  return find_staged(system, stage, uid, generation, [&] { return system.entry(record_query(generation)); });
-}
-
-std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation,
-                                      const std::function<sys::Entry()>& record_file) {
+                                      const GenerationPath& generation, const sys::Entry* record) {
+  if (stage.empty())
+    return std::nullopt;
   const auto source = generation_path(generation.store, generation.name, generation.number);
   std::vector<unsigned> makers{0};
   if (uid != 0)
@@ -248,8 +244,9 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
     if ((copy.mark.uid != 0 && copy.mark.uid != uid) || copy.what().source != source)
       continue;
     if (!created) {
-      const auto record = parse_generation(record_file().content);
-      created = record ? record->created : 0;
+      const auto read =
+          parse_generation(record != nullptr ? record->content : system.entry(record_query(generation)).content);
+      created = read ? read->created : 0;
     }
     if (copy.is_whole() && copy.what().state == std::to_string(*created))
       return copy;

@@ -55,9 +55,7 @@ void keep_notes(sys::System& system, const sys::Note& note, const RunningPlace& 
 }
 
 std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of, const GenerationPath& generation) {
-  const auto stage = stage_of(generation.name);
-  return stage.empty() ? std::nullopt
-                       : find_staged(system, stage, static_cast<unsigned>(system.identity().uid), generation);
+  return find_staged(system, stage_of(generation.name), static_cast<unsigned>(system.identity().uid), generation);
 }
 
 /// Returns the copy on this host's own disk, with a note of the use beside it; nullopt if there is none, or if no note
