@@ -172,10 +172,6 @@ plan::Mount bind_of(const std::string& copy, const CopyMark& mark) {
   return mount;
 }
 
-plan::Unmount unmount_of(const plan::Mount& mount) {
-  return {.target = mount.target, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options};
-}
-
 const StagedCopy* StagedCopies::find(const std::string& name) const {
   const auto found = std::ranges::find(copies, name, &StagedCopy::name);
   return found == copies.end() ? nullptr : &*found;
@@ -322,7 +318,7 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
 
 plan::Unmount unmount_copy(const StagedCopy& copy) {
   const unsigned uid = copy.tree.fs_type == sys::k_image ? 0 : 1; // 1 stands for any user, who mounts by squashfuse
-  return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
+  return plan::unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
 }
 
 plan::RemoveTree removal_of(const sys::Entry& entry) {

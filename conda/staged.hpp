@@ -71,8 +71,6 @@ struct StagedCopy {
 plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid);
 /// Returns the bind mount of the copy with this mark over its directory of the share.
 plan::Mount bind_of(const std::string& copy, const CopyMark& mark);
-/// Returns the action that ends a mount.
-plan::Unmount unmount_of(const plan::Mount& mount);
 /// Returns the action that ends the mount on a copy that is_mounted() or is_dead(). Without a mark it is the mount of
 /// the image beside the copy.
 plan::Unmount unmount_copy(const StagedCopy& copy);

@@ -284,8 +284,7 @@ class FileChanger {
 Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{
       .path = action.path, .root = system.files().root(), .device = action.device, .inode = action.inode};
-  tree::Options options;
-  options.deadline = action.deadline;
+  const tree::Options options{.deadline = action.deadline};
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {

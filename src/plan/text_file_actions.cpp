@@ -1,11 +1,11 @@
 // File: whole files under /etc, /run and /var/lib, by sys::Files.
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/perform.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 
 namespace sharefs::plan {
@@ -34,10 +34,9 @@ std::vector<std::string> find_leftovers(const sys::Files& files, const std::stri
   for (const auto& name : names.value_or(std::vector<std::string>{})) {
     if (!name.starts_with(stem))
       continue;
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data() + stem.size(), name.data() + name.size(), pid);
-    const bool is_ours = error == std::errc{} && (end == name.data() + name.size() || *end == '.') && pid > 0;
-    if (is_ours && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
+    const auto rest = name.substr(stem.size());
+    const auto pid = parse_number<pid_t>(rest.substr(0, rest.find('.'))).value_or(0);
+    if (pid > 0 && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
       found.push_back(join_path(directory, name));
   }
   return found;
