@@ -16,7 +16,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint32_t k_group_or_others_write = 0022;
 constexpr std::string_view k_image_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 constexpr std::uint64_t k_part_of_tree = 2;        ///< an image may take this part of the tree's size; a third is usual
 
@@ -85,11 +84,14 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
   return left;
 }
 
+bool is_trusted(const sys::Entry& file, std::uint32_t store_owner) {
+  constexpr std::uint32_t k_group_or_others_write = 0022;
+  return file.kind == sys::EntryKind::file && (file.uid == 0 || file.uid == store_owner) &&
+         (file.mode & k_group_or_others_write) == 0;
+}
+
 bool Image::is_trusted(std::uint32_t store_owner) const {
-  return std::ranges::all_of(std::initializer_list<const sys::Entry*>{&file, &note_file}, [&](const sys::Entry* one) {
-    return one->kind == sys::EntryKind::file && (one->uid == 0 || one->uid == store_owner) &&
-           (one->mode & k_group_or_others_write) == 0;
-  });
+  return conda::is_trusted(file, store_owner) && conda::is_trusted(note_file, store_owner);
 }
 
 Result<void> check_read(const sys::Entry& entry) {

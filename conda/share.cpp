@@ -52,22 +52,18 @@ plan::ExchangeForLink exchange_of(const Sharing& sharing) {
 constexpr std::size_t k_first_line_limit = 127; // bytes that the kernel reads, with `#!`
 
 /// The severity of a finding for a copy with another prefix. Kinds without a row are repaired in the copy.
-struct CopySeverity {
-  Kind kind;
-  Severity severity;
-};
-constexpr std::array<CopySeverity, 12> k_severities{{{Kind::missing, Severity::warning},
-                                                     {Kind::altered, Severity::warning},
-                                                     {Kind::bad_record, Severity::error},
-                                                     {Kind::unreadable, Severity::error},
-                                                     {Kind::changing, Severity::error},
-                                                     {Kind::other_prefix, Severity::warning},
-                                                     {Kind::no_room, Severity::error},
-                                                     {Kind::editable, Severity::error},
-                                                     {Kind::set_id, Severity::error},
-                                                     {Kind::special, Severity::error},
-                                                     {Kind::foreign, Severity::error},
-                                                     {Kind::nobody, Severity::warning}}};
+constexpr std::array<std::pair<Kind, Severity>, 12> k_severities{{{Kind::missing, Severity::warning},
+                                                                  {Kind::altered, Severity::warning},
+                                                                  {Kind::bad_record, Severity::error},
+                                                                  {Kind::unreadable, Severity::error},
+                                                                  {Kind::changing, Severity::error},
+                                                                  {Kind::other_prefix, Severity::warning},
+                                                                  {Kind::no_room, Severity::error},
+                                                                  {Kind::editable, Severity::error},
+                                                                  {Kind::set_id, Severity::error},
+                                                                  {Kind::special, Severity::error},
+                                                                  {Kind::foreign, Severity::error},
+                                                                  {Kind::nobody, Severity::warning}}};
 
 /// True for a path of the operating system, which is the same for all users and hosts.
 bool is_of_system(const std::string& target) {
