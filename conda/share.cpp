@@ -74,6 +74,7 @@ bool is_of_system(const std::string& target) {
 void add_findings(const EnvironmentState& state, Diagnoses& found) {
   for (const auto& [kind, severity] : k_severities) {
     auto only = state;
+    only.closed_above.clear(); // SF308 is of no kind
     std::erase_if(only.found, [kind = kind](const Found& one) { return one.kind != kind; });
     for (auto& one : diagnose(only)) {
       one.severity = severity;
