@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "sys/find_processes.hpp"
-#include "sys/fs/sha256.hpp"
 
 #include <algorithm>
 #include <array>
@@ -283,17 +282,6 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
     return ShareStep::copy;
   return fail(ErrorCode::conflict, fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
               fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
-}
-
-std::string copy_mark(const Source& source) {
-  // The path itself would be replaced when the copy gets another prefix, so its checksum is written.
-  return fmt::format("{} {}\n", source.entry.inode, sys::sha256(source.path));
-}
-
-bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self) {
-  constexpr std::uint32_t k_others_write = 0022;
-  return directory.kind == EntryKind::directory && directory.uid == self && (directory.mode & k_others_write) == 0 &&
-         mark.kind == EntryKind::file && mark.uid == self && mark.content == copy_mark(source);
 }
 
 Original original_of(const Sharing& sharing) {
