@@ -94,12 +94,13 @@ const char* to_string(Kind kind) {
   return text_of(kind).name;
 }
 
-Diagnoses diagnose_unrepaired(const EnvironmentState& state) {
+Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation) {
   auto rest = state;
   std::erase_if(rest.found, [&](const Found& found) {
-    // Closed files with several names or of other owners have no change in `modes`: they stay closed.
+    // Closed files with several names or of other owners have no change in `modes`: they stay closed. A new generation
+    // has copies of them, which are opened.
     return text_of(found.kind).repaired &&
-           (found.kind != Kind::closed ||
+           (found.kind != Kind::closed || of_generation ||
             std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
   });
   return diagnose(rest);
