@@ -173,9 +173,7 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
     return "";
   if (name == "direct_url.json") { // PEP 610
     const auto document = read_json(text, {.bytes = k_largest_editable}).value_or(nlohmann::json());
-    const auto info = document.is_object() ? document.find("dir_info") : document.end();
-    const bool editable =
-        info != document.end() && info->is_object() && info->contains("editable") && info->at("editable") == true;
+    const bool editable = member(member(document, "dir_info"), "editable") == true;
     return editable ? std::optional<std::string>("") : std::nullopt;
   }
   for (const auto& line : split_lines(text))

@@ -31,9 +31,8 @@ std::string format_image_note(const ImageNote& note) {
 Result<ImageNote> parse_image_note(std::string_view text) {
   TRY_ASSIGN(const auto json, read_json<nlohmann::ordered_json>(
                                   text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20}));
-  const auto version = json.is_object() ? json.find("sharefs") : json.end();
   ImageNote note;
-  if (version == json.end() || *version != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
+  if (member(json, "sharefs") != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
     return fail(ErrorCode::failed, "is no note of an image");
   return note;
 }
