@@ -18,7 +18,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// The diagnosis of all paths of a kind. In the message `%` stands for their number and noun ("3 files").
+/// The diagnosis of all paths of a kind. In the message `{}` stands for their number and noun ("3 files").
 struct KindText {
   Kind kind;
   const char* name;
@@ -28,50 +28,50 @@ struct KindText {
 };
 constexpr std::string_view k_repair = "`sharefs conda verify ENV --repair` corrects it";
 constexpr std::array<KindText, 20> k_texts{{
-    {Kind::missing, "missing", Severity::error, "SF501", "file", "% of conda's packages missing",
+    {Kind::missing, "missing", Severity::error, "SF501", "file", "{} of conda's packages missing",
      "install their packages again: `conda install --force-reinstall NAME`", false},
-    {Kind::altered, "altered", Severity::error, "SF502", "file", "% not as conda's packages have them",
+    {Kind::altered, "altered", Severity::error, "SF502", "file", "{} not as conda's packages have them",
      "if nobody changed them on purpose, pip has overwritten them: install the package again with one of the two",
      false},
-    {Kind::bad_record, "bad_record", Severity::error, "SF503", "record", "% of conda-meta cannot be used",
+    {Kind::bad_record, "bad_record", Severity::error, "SF503", "record", "{} of conda-meta cannot be used",
      "what its package has brought cannot be checked: install the package again", false},
-    {Kind::unreadable, "unreadable", Severity::error, "SF504", "path", "% cannot be read",
+    {Kind::unreadable, "unreadable", Severity::error, "SF504", "path", "{} cannot be read",
      "run it as the owner of the environment, or as root where the server lets root read", false},
-    {Kind::changing, "changing", Severity::warning, "SF505", "file", "% changed while being read",
+    {Kind::changing, "changing", Severity::warning, "SF505", "file", "{} changed while being read",
      "somebody works in the environment: run it again later", false},
-    {Kind::old_prefix, "old_prefix", Severity::error, "SF506", "path", "% with the prefix of another place", k_repair,
+    {Kind::old_prefix, "old_prefix", Severity::error, "SF506", "path", "{} with the prefix of another place", k_repair,
      true},
     {Kind::second_prefix, "second_prefix", Severity::warning, "SF507", "path",
-     "% with another path of the same directory as prefix", k_repair, true},
-    {Kind::other_prefix, "other_prefix", Severity::warning, "SF508", "file", "% with the prefix of another environment",
-     "if it is not meant: `--repair --from PREFIX` replaces it", false},
-    {Kind::no_room, "no_room", Severity::error, "SF509", "file", "% with a prefix that cannot be replaced",
+     "{} with another path of the same directory as prefix", k_repair, true},
+    {Kind::other_prefix, "other_prefix", Severity::warning, "SF508", "file",
+     "{} with the prefix of another environment", "if it is not meant: `--repair --from PREFIX` replaces it", false},
+    {Kind::no_room, "no_room", Severity::error, "SF509", "file", "{} with a prefix that cannot be replaced",
      "choose a prefix that is not longer, or install its package again", false},
     {Kind::closed, "closed", Severity::error, "SF510", "path",
-     "% that not everybody can read who may enter the environment", k_repair, true},
+     "{} that not everybody can read who may enter the environment", k_repair, true},
     {Kind::stale_pyc, "stale_pyc", Severity::warning, "SF511", "compiled file",
-     "% not of the source beside them: every process compiles anew", k_repair, true},
+     "{} not of the source beside them: every process compiles anew", k_repair, true},
     {Kind::old_checksum, "old_checksum", Severity::warning, "SF512", "file",
-     "% right, but their records have the checksums of another prefix", k_repair, true},
-    {Kind::outside_link, "outside_link", Severity::warning, "SF513", "link", "% out of the environment",
+     "{} right, but their records have the checksums of another prefix", k_repair, true},
+    {Kind::outside_link, "outside_link", Severity::warning, "SF513", "link", "{} out of the environment",
      "what they lead to is not copied or shared with the environment", false},
     {Kind::editable, "editable", Severity::warning, "SF514", "file",
-     "% of editable installs: code outside of the environment",
+     "{} of editable installs: code outside of the environment",
      "install the project itself: `pip install .` without `-e`", false},
-    {Kind::set_id, "set_id", Severity::warning, "SF515", "file", "% with set-id bits",
+    {Kind::set_id, "set_id", Severity::warning, "SF515", "file", "{} with set-id bits",
      "nothing in an environment needs them: `chmod ug-s`", false},
-    {Kind::special, "special", Severity::warning, "SF530", "path", "% no file: FIFOs, sockets or devices",
+    {Kind::special, "special", Severity::warning, "SF530", "path", "{} no file: FIFOs, sockets or devices",
      "nothing in an environment needs them, and they are not copied: delete them (`rm`)", false},
     {Kind::foreign, "foreign", Severity::warning, "SF531", "path",
-     "% of another user than the owner of the environment",
+     "{} of another user than the owner of the environment",
      "see whose they are and why they lie there; take them out, or give to the owner what is meant to be in it (`chown "
      "-h`): they are not shared, nor changed by `--repair`",
      false},
-    {Kind::nobody, "nobody", Severity::warning, "SF516", "path", "% of nobody: the owner is not known here",
+    {Kind::nobody, "nobody", Severity::warning, "SF516", "path", "{} of nobody: the owner is not known here",
      "make ids the same on server and clients (`sharefs status`)", false},
     {Kind::nfs_leftover, "nfs_leftover", Severity::info, "SF517", "file",
-     "% deleted, but still open on some host (.nfs*)", "they go away with the processes that use them", false},
-    {Kind::unmanaged, "unmanaged", Severity::info, "SF518", "file", "% of no package of conda (pip, or by hand)", "",
+     "{} deleted, but still open on some host (.nfs*)", "they go away with the processes that use them", false},
+    {Kind::unmanaged, "unmanaged", Severity::info, "SF518", "file", "{} of no package of conda (pip, or by hand)", "",
      false},
 }};
 
@@ -94,12 +94,13 @@ const char* to_string(Kind kind) {
   return text_of(kind).name;
 }
 
-Diagnoses diagnose_unrepaired(const EnvironmentState& state) {
+Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation) {
   auto rest = state;
   std::erase_if(rest.found, [&](const Found& found) {
-    // Closed files with several names or of other owners have no change in `modes`: they stay closed.
+    // Closed files with several names or of other owners have no change in `modes`: they stay closed. A new generation
+    // has copies of them, which are opened.
     return text_of(found.kind).repaired &&
-           (found.kind != Kind::closed ||
+           (found.kind != Kind::closed || of_generation ||
             std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
   });
   return diagnose(rest);
@@ -118,8 +119,7 @@ Diagnoses diagnose(const EnvironmentState& state) {
         found.push_back(one.path + (one.detail.empty() ? "" : " (" + one.detail + ")"));
     if (found.empty())
       continue;
-    std::string message(text.message);
-    message.replace(message.find('%'), 1, count_of(found.size(), text.noun));
+    auto message = fmt::format(fmt::runtime(text.message), count_of(found.size(), text.noun));
     if (text.kind != Kind::unmanaged)
       message += ": " + first_of(found);
     std::string hint(text.hint);

@@ -139,8 +139,9 @@ Diagnoses diagnose(const EnvironmentState& state);
 /// Plans the repair of prefixes, links and compiled files, and with `modes` also of modes. With `live` the plan may run
 /// Python, to compile files again. Empty if nothing can be repaired.
 plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live);
-/// Returns the diagnoses that remain after plan_repair() with modes is done.
-Diagnoses diagnose_unrepaired(const EnvironmentState& state);
+/// Returns the diagnoses that remain after plan_repair() with modes is done; with `of_generation` those that remain
+/// after make_repaired_generation().
+Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation = false);
 
 /// The checks of `conda relocate` before all files are read: the environment lies at its new prefix, and may be
 /// changed. Errors: `unsupported`: it lies elsewhere, or is a generation, which is never changed; `not_found`; `usage`.

@@ -52,11 +52,6 @@ const EnvironmentReader::KnownFile* EnvironmentReader::known(std::string_view pa
   return found == m_known.end() ? nullptr : &found->second;
 }
 
-const RecordedFile* EnvironmentReader::recorded(std::string_view path) const {
-  const auto* found = known(path);
-  return found == nullptr ? nullptr : found->file;
-}
-
 Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys::ProgressCounters& counters) {
   constexpr std::string_view k_hint = "what its packages have brought is not in such records: install it anew";
   std::vector<const tree::Entry*> of_records;
@@ -178,9 +173,7 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
     return "";
   if (name == "direct_url.json") { // PEP 610
     const auto document = read_json(text, {.bytes = k_largest_editable}).value_or(nlohmann::json());
-    const auto info = document.is_object() ? document.find("dir_info") : document.end();
-    const bool editable =
-        info != document.end() && info->is_object() && info->contains("editable") && info->at("editable") == true;
+    const bool editable = member(member(document, "dir_info"), "editable") == true;
     return editable ? std::optional<std::string>("") : std::nullopt;
   }
   for (const auto& line : split_lines(text))
@@ -214,9 +207,9 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader) {
     const auto named = named_prefixes(std::string_view(content).substr(0, k_head_bytes));
     if (named.empty())
       return;
-    const auto* recorded = reader.recorded(scripts[i]->path);
+    const auto* known = reader.known(scripts[i]->path);
     const bool certain =
-        recorded != nullptr && recorded->patched() && sys::sha256(content) == recorded->sha256_in_prefix;
+        known != nullptr && known->file->patched() && sys::sha256(content) == known->file->sha256_in_prefix;
     const std::scoped_lock lock(mutex);
     for (const auto& prefix : named) {
       if (uses.size() > k_most_prefixes)

@@ -37,7 +37,6 @@ class EnvironmentReader {
   [[nodiscard]] const std::vector<Found>& problems() const { return m_problems; } ///< faults of records
   [[nodiscard]] const tree::Entry* entry(std::string_view path) const;
   [[nodiscard]] const KnownFile* known(std::string_view path) const;
-  [[nodiscard]] const RecordedFile* recorded(std::string_view path) const;
 
  private:
   explicit EnvironmentReader(tree::Reader tree) : m_tree(std::move(tree)) {}

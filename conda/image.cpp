@@ -16,7 +16,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint32_t k_group_or_others_write = 0022;
 constexpr std::string_view k_image_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 constexpr std::uint64_t k_part_of_tree = 2;        ///< an image may take this part of the tree's size; a third is usual
 
@@ -32,9 +31,8 @@ std::string format_image_note(const ImageNote& note) {
 Result<ImageNote> parse_image_note(std::string_view text) {
   TRY_ASSIGN(const auto json, read_json<nlohmann::ordered_json>(
                                   text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20}));
-  const auto version = json.is_object() ? json.find("sharefs") : json.end();
   ImageNote note;
-  if (version == json.end() || *version != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
+  if (member(json, "sharefs") != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
     return fail(ErrorCode::failed, "is no note of an image");
   return note;
 }
@@ -85,11 +83,14 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
   return left;
 }
 
+bool is_trusted(const sys::Entry& file, std::uint32_t store_owner) {
+  constexpr std::uint32_t k_group_or_others_write = 0022;
+  return file.kind == sys::EntryKind::file && (file.uid == 0 || file.uid == store_owner) &&
+         (file.mode & k_group_or_others_write) == 0;
+}
+
 bool Image::is_trusted(std::uint32_t store_owner) const {
-  return std::ranges::all_of(std::initializer_list<const sys::Entry*>{&file, &note_file}, [&](const sys::Entry* one) {
-    return one->kind == sys::EntryKind::file && (one->uid == 0 || one->uid == store_owner) &&
-           (one->mode & k_group_or_others_write) == 0;
-  });
+  return conda::is_trusted(file, store_owner) && conda::is_trusted(note_file, store_owner);
 }
 
 Result<void> check_read(const sys::Entry& entry) {

@@ -40,6 +40,9 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
 /// Fails if the disk or the server failed (EIO, ESTALE). A file that is missing or may not be read is no failure.
 Result<void> check_read(const sys::Entry& entry);
 
+/// True if only root or the owner of the store can have written the file.
+bool is_trusted(const sys::Entry& file, std::uint32_t store_owner);
+
 /// An image on the share, as it was read.
 struct Image {
   std::string path;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 
 namespace sharefs::conda {
 
@@ -16,36 +17,26 @@ namespace {
 using sys::EntryKind;
 using Verb = LinkRequest::Verb;
 
-/// The diagnosis of a home in which nothing can be done. `%` stands for the reason, or for the target of a link.
+/// The diagnosis of a home in which nothing can be done. `{}` stands for the reason, or for the target of a link.
 struct ProblemText {
   HomeProblem problem;
-  Severity severity;
   std::string_view code, message, hint;
   bool matters_to_unlink; ///< false for a home without an installation, which has no links either
 };
 constexpr std::array<ProblemText, 7> k_problems{{
-    {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
+    {HomeProblem::unknown_user, "SF310", "this host does not know the user",
      "correct `conda.homes`, or make the user on this host", true},
-    {HomeProblem::no_answer, Severity::error, "SF312", "the home does not answer (%)", "is its server down?", true},
-    {HomeProblem::unreadable, Severity::error, "SF312", "the user may not read it: %",
+    {HomeProblem::no_answer, "SF312", "the home does not answer ({})", "is its server down?", true},
+    {HomeProblem::unreadable, "SF312", "the user may not read it: {}",
      "the directory has to belong to the user, who needs all permissions on it", true},
-    {HomeProblem::no_home, Severity::error, "SF313", "the user has no home directory here", "are the homes mounted?",
-     true},
-    {HomeProblem::no_installation, Severity::error, "SF314", "there is no conda installation",
+    {HomeProblem::no_home, "SF313", "the user has no home directory here", "are the homes mounted?", true},
+    {HomeProblem::no_installation, "SF314", "there is no conda installation",
      "install conda there, or correct `conda` in `conda.homes`", false},
-    {HomeProblem::not_directory, Severity::error, "SF314", "it is not a directory, so there is no conda installation",
+    {HomeProblem::not_directory, "SF314", "it is not a directory, so there is no conda installation",
      "correct `conda` in `conda.homes`", false},
-    {HomeProblem::link_on_the_way, Severity::error, "SF315",
-     "it is a symbolic link to `%`; sharefs follows no link below a home",
+    {HomeProblem::link_on_the_way, "SF315", "it is a symbolic link to `{}`; sharefs follows no link below a home",
      "name the real directory as `conda` in `conda.homes`, or move the installation to this place", false},
 }};
-
-std::string filled(std::string_view text, const std::string& detail) {
-  std::string result(text);
-  if (const auto mark = result.find('%'); mark != std::string::npos)
-    result.replace(mark, 1, detail);
-  return result;
-}
 
 /// Returns one diagnosis for all homes, because without root all homes but one have this problem.
 Diagnoses left_to_root(const LinkState& state) {
@@ -229,8 +220,8 @@ Diagnoses diagnose_problem(const HomeState& home, Verb verb) {
   const auto hint =
       home.problem == HomeProblem::unknown_user && !where.detail.empty() ? where.detail : std::string(row->hint);
   const auto detail = where.kind == EntryKind::symlink ? where.link_target : reason_of(where);
-  return {{row->severity, std::string(row->code), where.path.empty() ? home.name : where.path,
-           filled(row->message, detail), hint, ""}};
+  return {{Severity::error, std::string(row->code), where.path.empty() ? home.name : where.path,
+           fmt::format(fmt::runtime(row->message), detail), hint, ""}};
 }
 
 std::vector<std::string> take_absent_homes(LinkState& state) {

@@ -36,28 +36,115 @@ HomeProblem problem_of(const Entry& entry, bool is_home) {
   }
 }
 
+void set_problem(HomeState& home, HomeProblem problem, const Entry& where) {
+  home.problem = problem;
+  home.where = where;
+}
+
+/// Returns the reason why the user cannot start this Python of the store; empty if it starts, or if there is none.
+std::string reason_to_fail(const sys::User& user, const Entry& python) {
+  if (python.kind == EntryKind::unknown)
+    return reason_of(python);
+  const bool in_group = std::ranges::find(user.groups, python.gid) != user.groups.end();
+  const auto needed = python.uid == user.uid ? 0100U : in_group ? 0010U : 0001U;
+  return python.kind == EntryKind::file && user.uid != 0 && (python.mode & needed) == 0
+             ? "mode " + format_mode(python.mode)
+             : "";
+}
+
+/// Makes the owner of an installation for the whole host the actor of its steps, so that a link that this owner has
+/// planted gives no access beyond the owner's own.
+void act_as_owner(HomeState& host, const Entry& directory, const std::vector<sys::User>& users) {
+  if (directory.kind != EntryKind::directory || directory.uid == 0)
+    return;
+  const auto known = std::ranges::find(users, directory.uid, &sys::User::uid);
+  host.actor->user =
+      known != users.end()
+          ? *known
+          : sys::User{std::to_string(directory.uid), directory.uid, directory.gid, {directory.gid}, host.conda};
+}
+
 /// Reads homes user by user, with one child for each: where root is squashed only the users themselves may read them.
-/// Some homes may lie on a dead server: a file system that gave no answer once is not asked again.
-class HomeReader {
+/// Each takes one request, and a second one for links that do not lead into the store. Some homes may lie on a dead
+/// server: a file system that gave no answer once is not asked again.
+class LinkProbe {
  public:
-  HomeReader(sys::System& system, const sys::MountTable& mounts)
-      : m_system(system), m_mounts(mounts), m_as_root(system.identity().uid == 0) {}
+  LinkProbe(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request,
+            const std::optional<StoreState>& store)
+      : m_system(system), m_mounts(mounts), m_request(request), m_store(store), m_as_root(system.identity().uid == 0) {}
 
-  [[nodiscard]] bool as_root() const { return m_as_root; }
-
-  /// Finds the homes, all in one request. A home may be a link of the administrator, which is followed. An empty path
-  /// gives an entry of kind `missing`.
-  std::vector<Entry> find(const std::vector<std::string>& homes) {
+  /// Resolves the homes: /home/alice may be a link of the administrator, which is followed. Actions follow no link, so
+  /// they have to begin at the resolved path.
+  void find_homes(std::vector<HomeState>& homes, const std::vector<sys::User>& users) {
+    std::vector<HomeState*> wanted;
     sys::EntryRequest request;
-    for (const auto& home : homes)
-      request.queries.push_back({.path = home, .follow = true, .links = sys::Links::trusted});
-    auto entries = m_system.entries(request);
-    note_hung(entries);
-    return entries;
+    for (auto& home : homes)
+      if (home.problem == HomeProblem::none) {
+        wanted.push_back(&home);
+        request.queries.push_back({.path = home.actor->beneath, .follow = true, .links = sys::Links::trusted});
+      }
+    const auto found = m_system.entries(request);
+    note_hung(found);
+    for (std::size_t index = 0; index < found.size(); ++index) {
+      auto& home = *wanted[index];
+      if (found[index].hung())
+        set_problem(home, HomeProblem::no_answer, found[index]);
+      else if (home.conda == home.actor->beneath && m_as_root)
+        act_as_owner(home, found[index], users);
+      else if (home.conda != home.actor->beneath && found[index].exists()) {
+        if (is_under(home.conda, home.actor->beneath))
+          home.conda = normalize_path(found[index].resolved + home.conda.substr(home.actor->beneath.size()));
+        home.actor->beneath = found[index].resolved;
+      }
+    }
+  }
+
+  void read(HomeState& home) {
+    auto queries = way_to_envs(home);
+    const auto envs = queries.size() - 1;
+    for (const auto& name : m_request.environments)
+      queries.push_back({.path = join_path(queries[envs].path, name), .links = sys::Links::none});
+    const auto stored = queries.size();
+    // The user reads Python in the store, which shows directories and groups that keep the user out.
+    if (m_request.verb == LinkRequest::Verb::link)
+      for (const auto& name : m_request.environments)
+        queries.push_back({.path = join_path(m_request.store, name + "/bin/python"), .follow = true});
+    auto entries = read_as(home.actor->user, std::move(queries));
+    for (std::size_t index = 0; index < envs; ++index)
+      if (const auto problem = problem_of(entries[index], index == 0 && home.conda != home.actor->beneath);
+          problem != HomeProblem::none)
+        return set_problem(home, problem, entries[index]);
+    if (!is_readable(home, entries[envs]))
+      return;
+    home.envs = {.environment = {}, .target = m_request.store, .entry = entries[envs]};
+    home.envs.backup = newest_backup(entries[envs - 1].names, "envs");
+    const auto kind = home.envs.entry.kind;
+    if (kind == EntryKind::directory || kind == EntryKind::missing)
+      for (std::size_t index = 0; index < m_request.environments.size(); ++index)
+        if (!add_environment(home, m_request.environments[index], std::move(entries[envs + 1 + index])))
+          return;
+    for (std::size_t index = 0; index < home.environments.size() && stored + index < entries.size(); ++index)
+      home.environments[index].unusable = reason_to_fail(home.actor->user, entries[stored + index]);
+    if (m_request.verb == LinkRequest::Verb::link) // unlink removes only links to the store, so it need not know
+      follow_links(home);
+  }
+
+ private:
+  using Superblock = std::pair<unsigned, unsigned>;
+
+  [[nodiscard]] Superblock superblock_of(const std::string& path) const {
+    const auto* mount = m_mounts.owner_of(path);
+    return mount == nullptr ? Superblock{} : Superblock{mount->major, mount->minor};
+  }
+
+  void note_hung(const std::vector<Entry>& entries) {
+    for (const auto& entry : entries)
+      if (entry.hung() && sys::may_hang(entry.fs_type))
+        m_hung.try_emplace(superblock_of(entry.resolved), entry.path);
   }
 
   /// Returns the entries as the user sees them, in the order of the queries.
-  std::vector<Entry> read(const sys::User& user, std::vector<sys::EntryQuery> queries) {
+  std::vector<Entry> read_as(const sys::User& user, std::vector<sys::EntryQuery> queries) {
     std::vector<Entry> entries(queries.size());
     std::vector<std::size_t> asked;
     sys::EntryRequest request;
@@ -83,80 +170,6 @@ class HomeReader {
     return entries;
   }
 
- private:
-  using Superblock = std::pair<unsigned, unsigned>;
-
-  [[nodiscard]] Superblock superblock_of(const std::string& path) const {
-    const auto* mount = m_mounts.owner_of(path);
-    return mount == nullptr ? Superblock{} : Superblock{mount->major, mount->minor};
-  }
-
-  void note_hung(const std::vector<Entry>& entries) {
-    for (const auto& entry : entries)
-      if (entry.hung() && sys::may_hang(entry.fs_type))
-        m_hung.try_emplace(superblock_of(entry.resolved), entry.path);
-  }
-
-  sys::System& m_system;
-  const sys::MountTable& m_mounts;
-  bool m_as_root;
-  std::map<Superblock, std::string> m_hung; ///< with the first path on it that gave no answer
-};
-
-void set_problem(HomeState& home, HomeProblem problem, const Entry& where) {
-  home.problem = problem;
-  home.where = where;
-}
-
-/// Returns the reason why the user cannot start this Python of the store; empty if it starts, or if there is none.
-std::string reason_to_fail(const sys::User& user, const Entry& python) {
-  if (python.kind == EntryKind::unknown)
-    return reason_of(python);
-  const bool in_group = std::ranges::find(user.groups, python.gid) != user.groups.end();
-  const auto needed = python.uid == user.uid ? 0100U : in_group ? 0010U : 0001U;
-  return python.kind == EntryKind::file && user.uid != 0 && (python.mode & needed) == 0
-             ? "mode " + format_mode(python.mode)
-             : "";
-}
-
-/// Reads homes, each with one request, and a second one for links that do not lead into the store.
-class LinkProbe {
- public:
-  LinkProbe(HomeReader& reader, const sys::MountTable& mounts, const LinkRequest& request,
-            const std::optional<StoreState>& store)
-      : m_reader(reader), m_mounts(mounts), m_request(request), m_store(store) {}
-
-  void read(HomeState& home) {
-    auto queries = way_to_envs(home);
-    const auto envs = queries.size() - 1;
-    for (const auto& name : m_request.environments)
-      queries.push_back({.path = join_path(queries[envs].path, name), .links = sys::Links::none});
-    const auto stored = queries.size();
-    // The user reads Python in the store, which shows directories and groups that keep the user out.
-    if (m_request.verb == LinkRequest::Verb::link)
-      for (const auto& name : m_request.environments)
-        queries.push_back({.path = join_path(m_request.store, name + "/bin/python"), .follow = true});
-    auto entries = m_reader.read(home.actor->user, std::move(queries));
-    for (std::size_t index = 0; index < envs; ++index)
-      if (const auto problem = problem_of(entries[index], index == 0 && home.conda != home.actor->beneath);
-          problem != HomeProblem::none)
-        return set_problem(home, problem, entries[index]);
-    if (!is_readable(home, entries[envs]))
-      return;
-    home.envs = {.environment = {}, .target = m_request.store, .entry = entries[envs]};
-    home.envs.backup = newest_backup(entries[envs - 1].names, "envs");
-    const auto kind = home.envs.entry.kind;
-    if (kind == EntryKind::directory || kind == EntryKind::missing)
-      for (std::size_t index = 0; index < m_request.environments.size(); ++index)
-        if (!add_environment(home, m_request.environments[index], std::move(entries[envs + 1 + index])))
-          return;
-    for (std::size_t index = 0; index < home.environments.size() && stored + index < entries.size(); ++index)
-      home.environments[index].unusable = reason_to_fail(home.actor->user, entries[stored + index]);
-    if (m_request.verb == LinkRequest::Verb::link) // unlink removes only links to the store, so it need not know
-      follow_links(home);
-  }
-
- private:
   /// Returns queries for all directories from the home down to `envs`. No link is followed, since it may lead to a
   /// server that does not answer.
   static std::vector<sys::EntryQuery> way_to_envs(const HomeState& home) {
@@ -217,7 +230,7 @@ class LinkProbe {
       queries.push_back({.path = join_path(above, text), .follow = true}); // not normalized: the kernel resolves `..`
     };
     std::ranges::for_each(home.environments, collect);
-    const auto targets = queries.empty() ? std::vector<Entry>{} : m_reader.read(home.actor->user, std::move(queries));
+    const auto targets = queries.empty() ? std::vector<Entry>{} : read_as(home.actor->user, std::move(queries));
     for (std::size_t index = 0; index < targets.size(); ++index) // a link without an answer may lead somewhere
       places[index]->dangling =
           targets[index].kind == EntryKind::missing && !leads_into_unmounted(*places[index], targets[index].resolved);
@@ -231,10 +244,12 @@ class LinkProbe {
     return share != nullptr;
   }
 
-  HomeReader& m_reader;
+  sys::System& m_system;
   const sys::MountTable& m_mounts;
   const LinkRequest& m_request;
   const std::optional<StoreState>& m_store;
+  bool m_as_root;
+  std::map<Superblock, std::string> m_hung; ///< with the first path on it that gave no answer
 };
 
 HomeState home_of(sys::System& system, const std::string& conda, const sys::Identity& self, const std::string& name) {
@@ -270,42 +285,6 @@ std::vector<HomeState> one_installation(const std::string& conda, const sys::Ide
   return {std::move(host)};
 }
 
-/// Makes the owner of an installation for the whole host the actor of its steps, so that a link that this owner has
-/// planted gives no access beyond the owner's own.
-void act_as_owner(HomeState& host, const Entry& directory, const std::vector<sys::User>& users) {
-  if (directory.kind != EntryKind::directory || directory.uid == 0)
-    return;
-  const auto known = std::ranges::find(users, directory.uid, &sys::User::uid);
-  host.actor->user =
-      known != users.end()
-          ? *known
-          : sys::User{std::to_string(directory.uid), directory.uid, directory.gid, {directory.gid}, host.conda};
-}
-
-/// Resolves the homes: /home/alice may be a link. Actions follow no link, so they have to begin at the resolved path.
-void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::vector<sys::User>& users) {
-  std::vector<HomeState*> wanted;
-  std::vector<std::string> paths;
-  for (auto& home : homes)
-    if (home.problem == HomeProblem::none) {
-      wanted.push_back(&home);
-      paths.push_back(home.actor->beneath);
-    }
-  const auto found = reader.find(paths);
-  for (std::size_t index = 0; index < found.size(); ++index) {
-    auto& home = *wanted[index];
-    if (found[index].hung())
-      set_problem(home, HomeProblem::no_answer, found[index]);
-    else if (home.conda == home.actor->beneath && reader.as_root())
-      act_as_owner(home, found[index], users);
-    else if (home.conda != home.actor->beneath && found[index].exists()) {
-      if (is_under(home.conda, home.actor->beneath))
-        home.conda = normalize_path(found[index].resolved + home.conda.substr(home.actor->beneath.size()));
-      home.actor->beneath = found[index].resolved;
-    }
-  }
-}
-
 /// Removes installations that another entry of `conda.homes` names already.
 void remove_second_names(std::vector<HomeState>& homes) {
   std::set<std::string> known;
@@ -338,10 +317,9 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
       return state; // no link can be made, so the homes need not be read
     std::erase_if(linked.environments, [&](const std::string& name) { return is_left_out(*state.store, name); });
   }
-  HomeReader reader(system, mounts);
-  find_homes(reader, state.homes, users);
+  LinkProbe homes(system, mounts, linked, state.store);
+  homes.find_homes(state.homes, users);
   remove_second_names(state.homes);
-  LinkProbe homes(reader, mounts, linked, state.store);
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none)
       homes.read(home);

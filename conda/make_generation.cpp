@@ -43,9 +43,8 @@ Result<void> complete_record(sys::System& system, NewGeneration& made) {
 std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment) {
   const auto path = environment.path(environment.current);
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
-  if (stage.empty() || !source)
-    return {};
-  const auto staged = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source);
+  const auto uid = static_cast<unsigned>(system.identity().uid);
+  const auto staged = source ? find_staged(system, stage, uid, *source) : std::nullopt;
   return staged ? staged->tree.path : "";
 }
 

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t k_large_on_average = 64U << 20U;
 constexpr std::size_t k_largest_list = 16U << 20U;
-constexpr std::uint32_t k_others_write = 0022;
 const std::string k_unfinished = "new-"; // the beginning of the name of an image that is being made
 
 /// Returns the beginning of the names of all images of a directory. NAME is cut, because more is added to it and a file
@@ -80,8 +79,7 @@ Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathSt
                .as = request.how.copying.reader})
           .front();
   TRY(check_read(entry));
-  if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
-      (entry.mode & k_others_write) != 0)
+  if (!is_trusted(entry, store_owner))
     return std::nullopt;
   sys::WireReader reader(entry.content);
   auto listing = reader.get<tree::Listing>();

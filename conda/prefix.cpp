@@ -33,7 +33,7 @@ std::vector<char32_t> code_points(std::string_view utf8) {
     const auto first = static_cast<unsigned char>(utf8[at]);
     const std::size_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     char32_t point = length == 1 ? first : first & (0x7FU >> length);
-    for (std::size_t i = 1; i < length; ++i)
+    for (std::size_t i = 1; i < length && at + i < utf8.size(); ++i) // a new prefix may be no UTF-8
       point = point << 6U | (static_cast<unsigned char>(utf8[at + i]) & 0x3FU);
     points.push_back(point);
     at += length;

@@ -86,13 +86,8 @@ tl::unexpected<Error> bad_path(const std::string& path) {
 }
 
 const Json* list_in(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? &*found : nullptr;
-}
-
-const Json* paths_in(const Json& record) {
-  const auto data = record.find("paths_data");
-  return data != record.end() && data->is_object() ? list_in(*data, "paths") : nullptr;
+  const auto& list = member(object, key);
+  return list.is_array() ? &list : nullptr;
 }
 
 /// Returns Python's directory of packages, "lib/python3.11/site-packages/", from the first installed file in it; or
@@ -121,10 +116,9 @@ std::string installed_path(const std::string& path, const std::string& site_pack
 Result<Record> parse_record(std::string_view text) {
   TRY_ASSIGN(const auto json, parsed(text));
   Record record;
-  if (json.is_object())
-    record.name = text_in(json, "name");
-  const auto* files = json.is_object() ? list_in(json, "files") : nullptr;
-  const auto* paths = json.is_object() ? paths_in(json) : nullptr;
+  record.name = text_in(json, "name");
+  const auto* files = list_in(json, "files");
+  const auto* paths = list_in(member(json, "paths_data"), "paths");
   if (record.name.empty() || (files == nullptr && paths == nullptr))
     return fail(ErrorCode::failed, "is no record of a package");
   record.python_noarch = text_in(json, "noarch") == "python";
@@ -142,8 +136,7 @@ Result<Record> parse_record(std::string_view text) {
   for (std::size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
     const auto& entry = (*paths)[i];
     RecordedFile file;
-    if (entry.is_object())
-      file.path = text_in(entry, "_path");
+    file.path = text_in(entry, "_path");
     if (!leads_down(file.path))
       return bad_path(file.path);
     if (record.python_noarch)
@@ -152,8 +145,8 @@ Result<Record> parse_record(std::string_view text) {
     file.sha256 = checksum_in(entry, "sha256");
     file.sha256_in_prefix = checksum_in(entry, "sha256_in_prefix");
     read_placeholder(entry, file);
-    if (const auto size = entry.find("size_in_bytes"); size != entry.end() && size->is_number_unsigned())
-      file.size = size->get<std::uint64_t>();
+    if (const auto& size = member(entry, "size_in_bytes"); size.is_number_unsigned())
+      file.size = size.get<std::uint64_t>();
     if (known.insert(file.path).second)
       record.files.push_back(std::move(file));
   }
@@ -182,7 +175,7 @@ Result<Record> parse_distribution(std::string_view text, const std::string& site
 
 void add_placeholders(Record& record, std::string_view paths_json) {
   const auto json = parsed(paths_json);
-  const auto* paths = json && json->is_object() ? list_in(*json, "paths") : nullptr;
+  const auto* paths = json ? list_in(*json, "paths") : nullptr;
   if (paths == nullptr)
     return;
   std::vector<std::string> installed;

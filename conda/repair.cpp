@@ -46,7 +46,7 @@ Result<void> fill(sys::System& system, const RepairRequest& request, NewGenerati
   const auto& record = environment.find(environment.current)->record;
   const auto store = system.entry({.path = environment.store, .follow = true});
   TRY(close_tree(made, store, request.settings.protect, &seen));
-  making.sound = !has_errors(diagnose_unrepaired_generation(seen));
+  making.sound = !has_errors(diagnose_unrepaired(seen, true));
   making.record.files = seen.files;
   making.record.bytes = seen.bytes;
   making.record.own_bytes = linked.bytes;
@@ -87,12 +87,6 @@ Result<NewGeneration> make_repaired_generation(sys::System& system, const Repair
   making.hidden = hidden;
   making.fill = [&](NewGeneration& made) { return fill(system, request, made, say); };
   return make_generation(system, making, say);
-}
-
-Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen) {
-  auto rest = seen; // closed files are repaired, because the new generation has copies of them
-  std::erase_if(rest.found, [](const Found& found) { return found.kind == Kind::closed; });
-  return diagnose_unrepaired(rest);
 }
 
 } // namespace sharefs::conda

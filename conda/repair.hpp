@@ -15,7 +15,5 @@ struct RepairRequest {
 plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden);
 Result<NewGeneration> make_repaired_generation(sys::System& system, const RepairRequest& request,
                                                const std::string& hidden, const plan::Say& say);
-/// Returns the diagnoses that remain after that.
-Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen);
 
 } // namespace sharefs::conda

@@ -252,18 +252,6 @@ std::vector<std::string> environment_for_changes(std::vector<std::string> enviro
   return activate(std::move(environment), place, name);
 }
 
-Argv scripts_command(const std::vector<std::string>& scripts) {
-  // The output of the scripts goes to standard error, so that standard output has only the environment.
-  Argv command{"bash",
-               "--noprofile",
-               "--norc",
-               "-c",
-               "exec 3>&1 >&2; for script; do . \"$script\"; done; exec /usr/bin/env -0 >&3 3>&-",
-               "sharefs"};
-  command.insert(command.end(), scripts.begin(), scripts.end());
-  return command;
-}
-
 std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed) {
   constexpr std::array<std::string_view, 4> k_of_the_shell{"_", "SHLVL", "PWD", "OLDPWD"};
   const auto is_shells = [&](std::string_view entry) {

@@ -53,9 +53,8 @@ std::vector<std::string> activate(std::vector<std::string> environment, const Ru
 /// that would make the command install elsewhere (PYTHONPATH, PIP_TARGET) and without packages in the user's home.
 std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
                                                  const std::string& name);
-/// Returns a command that sources the scripts in a shell and then prints the environment, separated by NUL bytes.
-Argv scripts_command(const std::vector<std::string>& scripts);
-/// Returns the environment that scripts_command() has printed, but with the shell's own variables of `environment`.
+/// Returns the environment that a shell has printed after the scripts, separated by NUL bytes, but with the shell's own
+/// variables of `environment`.
 std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed);
 
 /// Names the generation in `environment`, so that the command, and commands which it starts, stay in it.

@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "base/visible.hpp"
 #include "sys/find_processes.hpp"
-#include "sys/fs/sha256.hpp"
 
 #include <algorithm>
 #include <array>
@@ -52,22 +51,18 @@ plan::ExchangeForLink exchange_of(const Sharing& sharing) {
 constexpr std::size_t k_first_line_limit = 127; // bytes that the kernel reads, with `#!`
 
 /// The severity of a finding for a copy with another prefix. Kinds without a row are repaired in the copy.
-struct CopySeverity {
-  Kind kind;
-  Severity severity;
-};
-constexpr std::array<CopySeverity, 12> k_severities{{{Kind::missing, Severity::warning},
-                                                     {Kind::altered, Severity::warning},
-                                                     {Kind::bad_record, Severity::error},
-                                                     {Kind::unreadable, Severity::error},
-                                                     {Kind::changing, Severity::error},
-                                                     {Kind::other_prefix, Severity::warning},
-                                                     {Kind::no_room, Severity::error},
-                                                     {Kind::editable, Severity::error},
-                                                     {Kind::set_id, Severity::error},
-                                                     {Kind::special, Severity::error},
-                                                     {Kind::foreign, Severity::error},
-                                                     {Kind::nobody, Severity::warning}}};
+constexpr std::array<std::pair<Kind, Severity>, 12> k_severities{{{Kind::missing, Severity::warning},
+                                                                  {Kind::altered, Severity::warning},
+                                                                  {Kind::bad_record, Severity::error},
+                                                                  {Kind::unreadable, Severity::error},
+                                                                  {Kind::changing, Severity::error},
+                                                                  {Kind::other_prefix, Severity::warning},
+                                                                  {Kind::no_room, Severity::error},
+                                                                  {Kind::editable, Severity::error},
+                                                                  {Kind::set_id, Severity::error},
+                                                                  {Kind::special, Severity::error},
+                                                                  {Kind::foreign, Severity::error},
+                                                                  {Kind::nobody, Severity::warning}}};
 
 /// True for a path of the operating system, which is the same for all users and hosts.
 bool is_of_system(const std::string& target) {
@@ -78,6 +73,7 @@ bool is_of_system(const std::string& target) {
 void add_findings(const EnvironmentState& state, Diagnoses& found) {
   for (const auto& [kind, severity] : k_severities) {
     auto only = state;
+    only.closed_above.clear(); // SF308 is of no kind
     std::erase_if(only.found, [kind = kind](const Found& one) { return one.kind != kind; });
     for (auto& one : diagnose(only)) {
       one.severity = severity;
@@ -286,17 +282,6 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
     return ShareStep::copy;
   return fail(ErrorCode::conflict, fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
               fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
-}
-
-std::string copy_mark(const Source& source) {
-  // The path itself would be replaced when the copy gets another prefix, so its checksum is written.
-  return fmt::format("{} {}\n", source.entry.inode, sys::sha256(source.path));
-}
-
-bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self) {
-  constexpr std::uint32_t k_others_write = 0022;
-  return directory.kind == EntryKind::directory && directory.uid == self && (directory.mode & k_others_write) == 0 &&
-         mark.kind == EntryKind::file && mark.uid == self && mark.content == copy_mark(source);
 }
 
 Original original_of(const Sharing& sharing) {

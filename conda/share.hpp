@@ -61,11 +61,6 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
 /// continues it; a name would not show that, where others may rename. Others cannot write in the copy. The mark stays
 /// in the generation.
 inline constexpr const char* k_copy_mark = ".sharefs-copy";
-/// Returns the content of the mark.
-std::string copy_mark(const Source& source);
-/// True if the directory is a copy of the source that the user `self` has begun. `directory` and `mark` are not
-/// followed; `mark` has its content.
-bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self);
 
 /// The directory of the shared environments, as the working user sees it.
 struct StorePlace {

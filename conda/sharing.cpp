@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/apply.hpp"
+#include "sys/fs/sha256.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -125,19 +126,28 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
   return check_places(system, store.entry, root, say);
 }
 
+/// Returns the content of the mark of a copy. The path itself would be replaced when the copy gets another prefix, so
+/// its checksum is written.
+std::string copy_mark(const Source& source) {
+  return fmt::format("{} {}\n", source.entry.inode, sys::sha256(source.path));
+}
+
 /// Returns the directory at `path` if it is a copy of the source that this user has begun; nullopt if another user has
 /// put it there.
 Result<std::optional<tree::Place>> copy_at(sys::System& system, const Source& source, const std::string& path) {
+  constexpr std::uint32_t k_others_write = 0022;
   const auto entries = system.entries(
       {.queries = {{.path = path, .links = sys::Links::none},
                    {.path = join_path(path, k_copy_mark), .read_bytes = k_largest_note, .links = sys::Links::none}}});
   for (const auto& entry : entries) // the content of a directory that cannot be read is not known
     if (entry.error_number != 0 && entry.error().code == ErrorCode::failed)
       return fail(entry.error());
-  if (!is_copy_of(source, entries[0], entries[1], system.identity().uid))
+  const auto &directory = entries[0], &mark = entries[1];
+  const auto self = system.identity().uid;
+  if (directory.kind != sys::EntryKind::directory || directory.uid != self || (directory.mode & k_others_write) != 0 ||
+      mark.kind != sys::EntryKind::file || mark.uid != self || mark.content != copy_mark(source))
     return std::nullopt;
-  return tree::Place{
-      .path = path, .root = system.files().root(), .device = entries[0].device, .inode = entries[0].inode};
+  return tree::Place{.path = path, .root = system.files().root(), .device = directory.device, .inode = directory.inode};
 }
 
 /// Continues a copy or begins one, in a directory that no other user can enter.

@@ -172,10 +172,6 @@ plan::Mount bind_of(const std::string& copy, const CopyMark& mark) {
   return mount;
 }
 
-plan::Unmount unmount_of(const plan::Mount& mount) {
-  return {.target = mount.target, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options};
-}
-
 const StagedCopy* StagedCopies::find(const std::string& name) const {
   const auto found = std::ranges::find(copies, name, &StagedCopy::name);
   return found == copies.end() ? nullptr : &*found;
@@ -225,13 +221,9 @@ sys::EntryQuery record_query(const GenerationPath& generation) {
 }
 
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation) {
-  return find_staged(system, stage, uid, generation, [&] { return system.entry(record_query(generation)); });
-}
-
-std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation,
-                                      const std::function<sys::Entry()>& record_file) {
+                                      const GenerationPath& generation, const sys::Entry* record) {
+  if (stage.empty())
+    return std::nullopt;
   const auto source = generation_path(generation.store, generation.name, generation.number);
   std::vector<unsigned> makers{0};
   if (uid != 0)
@@ -248,8 +240,9 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
     if ((copy.mark.uid != 0 && copy.mark.uid != uid) || copy.what().source != source)
       continue;
     if (!created) {
-      const auto record = parse_generation(record_file().content);
-      created = record ? record->created : 0;
+      const auto read =
+          parse_generation(record != nullptr ? record->content : system.entry(record_query(generation)).content);
+      created = read ? read->created : 0;
     }
     if (copy.is_whole() && copy.what().state == std::to_string(*created))
       return copy;
@@ -325,7 +318,7 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
 
 plan::Unmount unmount_copy(const StagedCopy& copy) {
   const unsigned uid = copy.tree.fs_type == sys::k_image ? 0 : 1; // 1 stands for any user, who mounts by squashfuse
-  return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
+  return plan::unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
 }
 
 plan::RemoveTree removal_of(const sys::Entry& entry) {

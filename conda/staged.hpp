@@ -16,7 +16,6 @@
 #include "plan/plan.hpp"
 #include "tree/tree.hpp"
 
-#include <functional>
 #include <set>
 
 namespace sharefs::conda {
@@ -72,8 +71,6 @@ struct StagedCopy {
 plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid);
 /// Returns the bind mount of the copy with this mark over its directory of the share.
 plan::Mount bind_of(const std::string& copy, const CopyMark& mark);
-/// Returns the action that ends a mount.
-plan::Unmount unmount_of(const plan::Mount& mount);
 /// Returns the action that ends the mount on a copy that is_mounted() or is_dead(). Without a mark it is the mount of
 /// the image beside the copy.
 plan::Unmount unmount_copy(const StagedCopy& copy);
@@ -95,14 +92,12 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
 
 /// Reads all entries named like copies in these directories (listed, with their names), with or without a mark.
 std::vector<StagedCopy> read_copies(sys::System& system, const std::vector<sys::Entry>& directories);
-/// Finds a complete copy of this generation, made by root or by `uid`; nullopt if there is none.
-std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation);
-/// The same; `record_file` returns the record of the generation as it was read, and is called only if there is a copy.
-std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation, const std::function<sys::Entry()>& record_file);
 /// Returns the query that reads the record of a generation.
 sys::EntryQuery record_query(const GenerationPath& generation);
+/// Finds a complete copy of this generation, made by root or by `uid`; nullopt if there is none, or if `stage` is
+/// empty. The record of the generation is read only if there is a copy; `record` is its entry if it was read already.
+std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
+                                      const GenerationPath& generation, const sys::Entry* record = nullptr);
 
 /// Returns `note` (use_note()) for a staged copy, which is noted only on this host, and not on the share.
 sys::Note staged_use_note(sys::Note note, const std::string& store);

@@ -99,7 +99,7 @@ std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& 
   if (at == nullptr)
     return {};
   const auto copies = parent_path(bind.source);
-  auto older = unmount_of(bind);
+  auto older = plan::unmount_of(bind);
   older.source = plan::read_image_path(system, *at);
   older.fs_type = sys::k_image;
   if (!older.source.empty())
@@ -183,7 +183,7 @@ void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys
   for (auto image = images.rbegin(); image != images.rend(); ++image) { // upper mounts are unmounted first
     if (!image->is_mounted && !image->older())
       continue;
-    auto unmount = image->older().value_or(unmount_of(image->mount));
+    auto unmount = image->older().value_or(plan::unmount_of(image->mount));
     unmount.lazy = lazy;
     const auto& copy = image->copy.tree.path;
     auto& group = groups.try_emplace(copy, copy).first->second;

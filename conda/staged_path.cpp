@@ -291,7 +291,7 @@ plan::Plan plan_drop(const std::vector<StagedCopy>& staged) {
     const bool is_older_of_it = copy.older && copy.older->source.starts_with(image_path(group));
     if (copy.is_bound || is_older_of_it)
       plan.add(group, "the path on the share is the share's again",
-               copy.older.value_or(unmount_of(bind_of(group, copy.what()))), true);
+               copy.older.value_or(plan::unmount_of(bind_of(group, copy.what()))), true);
     add_removal(copy, group, "its image", true, plan);
   }
   return plan;

@@ -444,11 +444,11 @@ std::vector<std::string> find_unstaged(sys::System& system, const std::string& s
     }
   }
   records.as = seen.by;
-  auto record = system.entries(records); // one request, so that a server that hangs costs one deadline
+  const auto read = system.entries(records); // one request, so that a server that hangs costs one deadline
   std::vector<std::string> unstaged;
   for (std::size_t i = 0; i < present.size(); ++i) {
     const auto& [name, generation] = present[i];
-    if (!find_staged(system, environments.at(name), 0, generation, [&] { return std::move(record[i]); }))
+    if (!find_staged(system, environments.at(name), 0, generation, &read[i]))
       unstaged.push_back(name);
   }
   return unstaged;

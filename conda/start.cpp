@@ -55,9 +55,7 @@ void keep_notes(sys::System& system, const sys::Note& note, const RunningPlace& 
 }
 
 std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of, const GenerationPath& generation) {
-  const auto stage = stage_of(generation.name);
-  return stage.empty() ? std::nullopt
-                       : find_staged(system, stage, static_cast<unsigned>(system.identity().uid), generation);
+  return find_staged(system, stage_of(generation.name), static_cast<unsigned>(system.identity().uid), generation);
 }
 
 /// Returns the copy on this host's own disk, with a note of the use beside it; nullopt if there is none, or if no note
@@ -120,7 +118,14 @@ Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningP
   if (place.scripts.empty())
     return environment;
   sys::Command command;
-  command.argv = scripts_command(place.scripts);
+  // The output of the scripts goes to standard error, so that standard output has only the environment.
+  command.argv = {"bash",
+                  "--noprofile",
+                  "--norc",
+                  "-c",
+                  "exec 3>&1 >&2; for script; do . \"$script\"; done; exec /usr/bin/env -0 >&3 3>&-",
+                  "sharefs"};
+  command.argv.insert(command.argv.end(), place.scripts.begin(), place.scripts.end());
   command.deadline = k_scripts_deadline;
   command.output_limit = k_largest_environment;
   for (const auto& entry : environment)

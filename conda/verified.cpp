@@ -72,7 +72,7 @@ CheckedImages check_images(sys::System& system, const KnownGeneration& known, co
     return checked;
   std::vector<std::pair<std::string, ImageNote>> images{{image.path, *image.note}};
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
-  if (source && !stage.empty() && system.identity().uid == 0)
+  if (source && system.identity().uid == 0)
     if (const auto staged = find_staged(system, stage, 0, *source))
       if (const auto copied = system.entry({.path = image_path(staged->tree.path)});
           copied.kind == sys::EntryKind::file) // compared with its own mark: the share's image may be newer

@@ -56,10 +56,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
   options.before_groups = proposal.before_groups;
   if (proposal.takes_long)
     options.before_groups = [&] { return work_without_lock(context, proposal, lock, state); };
-  options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
-    if (result == nullptr)
-      progress.advance(plan::describe(step.action));
-  };
+  options.begins = [&](const plan::Step& step) { progress.advance(plan::describe(step.action)); };
   std::vector<std::string> said;
   options.note = [&](const std::string& text, bool lasting) {
     if (lasting)

@@ -36,7 +36,7 @@ std::string text_of(const Access& access) {
 
 } // namespace
 
-Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
+Result<Acted> act(const SetAccess& action, const ActorRoot& base, Phase phase) {
   // Only root could replace a file at this path (a guarded walk). From here on only the descriptor is used, so that a
   // rename has no effect.
   TRY_ASSIGN(const auto walked, base.find(action.path, true));
@@ -56,11 +56,8 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
     return Outcome::unchanged;
   if (action.before && !is_intermediate(found, *action.before, action.after))
     return conflict(action.path, text_of(*action.before), text_of(found));
-  if (phase == Phase::check) {
-    if (!action.before)
-      action.before = found;
-    return Outcome::done;
-  }
+  if (phase == Phase::check)
+    return Acted{Outcome::done, found};
 
   TRY(tree::set_access(target.get(), found, action.after, action.path));
   // chmod(2) drops the set-group-id bit without an error if the caller is not in the group.

@@ -199,6 +199,8 @@ Directory make_directory(std::string path, std::uint32_t mode = 0755, std::optio
 Directory remove_directory(std::string path, std::uint32_t mode = 0755, std::optional<Actor> actor = {});
 Link make_link(std::string path, std::string target, std::optional<Actor> actor = {});
 Link remove_link(std::string path, std::string target, std::optional<Actor> actor = {});
+/// Returns the action that ends the mount, without `force` and `lazy`.
+Unmount unmount_of(const Mount& mount);
 
 /// Returns one line in the imperative: "write /etc/exports.d/sharefs.exports", "mount storage1:/mnt/share on
 /// /data/share".

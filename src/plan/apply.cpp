@@ -118,7 +118,7 @@ class Run {
   }
 
   void run_step(std::size_t index) {
-    report_progress(index, nullptr);
+    report_begin(index);
     auto& result = m_report.results[index];
     const auto begin = Clock::now();
     try {
@@ -128,7 +128,6 @@ class Run {
       result.error = Error{ErrorCode::failed, exception.what(), "", ""};
     }
     result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-    report_progress(index, &result);
   }
 
   void run_action(std::size_t index, StepResult& result) {
@@ -183,11 +182,10 @@ class Run {
     return written.has_value();
   }
 
-  void report_progress(std::size_t index, const StepResult* result) {
-    if (!m_options.progress)
-      return;
+  void report_begin(std::size_t index) {
     const std::lock_guard lock(m_progress_mutex);
-    m_options.progress(m_plan.steps[index], result);
+    if (m_options.begins)
+      m_options.begins(m_plan.steps[index]);
   }
 
   /// The work is done, and the journal only shows less of it; but who looks there later must know that.

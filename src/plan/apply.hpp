@@ -14,8 +14,8 @@ struct ApplyOptions {
   sys::Identity identity = {};                       ///< for the journal; it is read before the host lock is taken
   std::chrono::milliseconds group_deadline{120'000}; ///< after this time a group starts no further step
   std::size_t parallel = 16;                         ///< how many groups run at the same time
-  /// Called when a step begins and when it has ended, never by two threads at the same time. May be empty.
-  std::function<void(const Step&, const StepResult*)> progress;
+  /// Called when a step begins, never by two threads at the same time. May be empty.
+  std::function<void(const Step&)> begins;
   /// Called after the unnamed group has succeeded and before the other groups, which an error of it skips. For checks
   /// and leases that need what the unnamed group has made. May be empty.
   std::function<Result<void>()> before_groups = {};

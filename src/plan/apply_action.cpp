@@ -15,12 +15,9 @@ namespace {
 constexpr std::chrono::seconds k_file_deadline{30};
 
 template <class A>
-concept ActsOnFiles = requires(A& a, const sys::Files& files) { act(a, files, Phase::check); };
+concept ActsOnFiles = requires(const A& a, const sys::Files& files) { act(a, files, Phase::check); };
 template <class A>
-concept GivesReason =
-    requires(A& a, const ActorRoot& base, std::string& reason) { act(a, base, Phase::check, reason); };
-template <class A>
-concept ActsInChild = GivesReason<A> || requires(A& a, const ActorRoot& base) { act(a, base, Phase::check); };
+concept ActsInChild = requires(const A& a, const ActorRoot& base) { act(a, base, Phase::check); };
 
 template <class A> std::optional<Actor> actor_of(const A& action) {
   if constexpr (requires { action.actor; })
@@ -36,19 +33,8 @@ template <class A> std::chrono::milliseconds deadline_of(const A& action) {
     return k_file_deadline;
 }
 
-/// Returns what the check has found and written into the action: the access for SetAccess, the mode of a file or
+/// Writes what the check has found into the action of this process: the access for SetAccess, the mode of a file or
 /// directory that is removed.
-std::optional<Access> found_access(const Action& action) {
-  if (const auto* access = std::get_if<SetAccess>(&action))
-    return access->before;
-  if (const auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before)
-    return Access{0, 0, *directory->before, ""};
-  if (const auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
-    return Access{0, 0, file->mode, ""};
-  return std::nullopt;
-}
-
-/// Writes the result of found_access() into the action of this process.
 void fill_in(Action& action, const Access& found) {
   if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
     access->before = found;
@@ -58,19 +44,10 @@ void fill_in(Action& action, const Access& found) {
     file->mode = found.mode & 07777U;
 }
 
-/// The answer of the child.
-struct ChildAnswer {
-  Outcome outcome = Outcome::unchanged;
-  std::optional<Access> found;
-  std::string reason; ///< why something was left as it is
-};
-template <FieldsOf<ChildAnswer> A> auto fields(A& answer) {
-  return named("outcome", answer.outcome, "found", answer.found, "reason", answer.reason);
-}
-
 /// Acts on a file in the process of the actor. A link at the path is refused, because it may lead to another user's
 /// file.
-template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, const std::string& root, Phase phase) {
+template <ActsOnFiles A>
+Result<Acted> act(const A& action, const ActorRoot& base, const std::string& root, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path));
   if (found.is_link())
     return conflict(action.path, "a file", found.text());
@@ -79,23 +56,16 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, c
 
 /// Runs a phase of an action from this root on.
 template <class A>
-Result<ChildAnswer> act_below(const ActorRoot& base, const A& action, const std::string& root, Phase phase) {
-  A copy = action;
-  std::string reason;
-  Result<Outcome> outcome = Outcome::unchanged;
-  if constexpr (GivesReason<A>)
-    outcome = act(copy, base, phase, reason);
-  else if constexpr (ActsOnFiles<A>)
-    outcome = act(copy, base, root, phase);
+Result<Acted> act_below(const ActorRoot& base, const A& action, const std::string& root, Phase phase) {
+  if constexpr (ActsOnFiles<A>)
+    return act(action, base, root, phase);
   else
-    outcome = act(copy, base, phase);
-  TRY(outcome);
-  return ChildAnswer{*outcome, found_access(copy), std::move(reason)};
+    return act(action, base, phase);
 }
 
 /// Runs a phase of an action in this process, as on a directory of this host's own disk that nobody else can change;
 /// nullopt: it needs a child. A checked link does, because its target may lie anywhere.
-template <class A> std::optional<Result<ChildAnswer>> act_here(const A& action, const sys::Files& files, Phase phase) {
+template <class A> std::optional<Result<Acted>> act_here(const A& action, const sys::Files& files, Phase phase) {
   if (actor_of(action))
     return std::nullopt;
   if constexpr (std::is_same_v<A, Link>)
@@ -110,27 +80,32 @@ template <class A> std::optional<Result<ChildAnswer>> act_here(const A& action, 
 
 /// Runs a phase of a file action, in a child if it may hang. The child returns only whether there was something to do
 /// and what it found, never an action, because the process of a user must not decide what root does.
-template <class A>
-Result<CheckedAction> act_on_files(const A& action, const sys::Files& files, Phase phase, const Note& note) {
-  const auto in_child = [&]() -> Result<ChildAnswer> {
+template <class A> Result<Acted> act_on_files(const A& action, const sys::Files& files, Phase phase) {
+  const auto in_child = [&]() -> Result<Acted> {
     TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), actor_of(action)));
     return act_below(base, action, files.root(), phase);
   };
   const auto here = act_here(action, files, phase);
-  const auto answer = here ? *here : sys::call(std::nullopt, deadline_of(action), in_child);
+  auto answer = here ? *here : sys::call(std::nullopt, deadline_of(action), in_child);
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");
-  TRY(answer);
-  if (!is_good(answer->outcome))
+  if (answer && !is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
-  CheckedAction result{answer->outcome == Outcome::unchanged, action};
-  if (answer->found)
-    fill_in(result.intent, *answer->found);
-  if (GivesReason<A> && note &&
-      !answer->reason.empty()) // other actions have no reason, whatever a user's process returns
-    note(answer->reason, true);
-  return result;
+  if (answer && !std::is_same_v<A, SetImmutable>) // other actions have no reason, whatever a user's process returns
+    answer->reason.clear();
+  return answer;
+}
+
+template <class A> Result<Acted> act_anywhere(const A& action, sys::System& system, Phase phase, const Note& note) {
+  if constexpr (ActsOnFiles<A>)
+    return action.actor ? act_on_files(action, system.files(), phase) : act(action, system.files(), phase);
+  else if constexpr (ActsInChild<A>)
+    return act_on_files(action, system.files(), phase);
+  else if constexpr (requires { act(action, system, phase, note); })
+    return act(action, system, phase, note);
+  else
+    return act(action, system, phase);
 }
 
 /// True for an action on a whole directory: it must name the one that the plan saw, or it would accept any.
@@ -144,23 +119,13 @@ Result<CheckedAction> run_phase(const Action& action, sys::System& system, Phase
         if constexpr (k_needs_inode<A>)
           if (alternative.inode == 0)
             return conflict(alternative.path, "what the plan was made for", "a plan for none");
-        if constexpr (ActsOnFiles<A>)
-          if (alternative.actor)
-            return act_on_files(alternative, system.files(), phase, note);
-        if constexpr (ActsInChild<A>)
-          return act_on_files(alternative, system.files(), phase, note);
-        else {
-          A copy = alternative;
-          Result<Outcome> outcome = Outcome::unchanged;
-          if constexpr (ActsOnFiles<A>)
-            outcome = act(copy, system.files(), phase);
-          else if constexpr (requires { act(copy, system, phase, note); })
-            outcome = act(copy, system, phase, note);
-          else
-            outcome = act(copy, system, phase);
-          TRY(outcome);
-          return CheckedAction{*outcome == Outcome::unchanged, Action(std::move(copy))};
-        }
+        TRY_ASSIGN(const auto acted, act_anywhere(alternative, system, phase, note));
+        CheckedAction result{acted.outcome == Outcome::unchanged, action};
+        if (acted.found)
+          fill_in(result.intent, *acted.found);
+        if (note && !acted.reason.empty())
+          note(acted.reason, true);
+        return result;
       },
       action);
 }

@@ -24,11 +24,11 @@
 namespace sharefs::plan {
 
 struct ChangeCounts {
-  std::uint64_t changed = 0, pending = 0, since = 0, failed = 0;
+  std::uint64_t changed = 0, since = 0, failed = 0;
   Error first = {}; ///< why the first file was left
 };
 template <FieldsOf<ChangeCounts> C> auto fields(C& c) {
-  return named("changed", c.changed, "pending", c.pending, "since", c.since, "failed", c.failed, "first", c.first);
+  return named("changed", c.changed, "since", c.since, "failed", c.failed, "first", c.first);
 }
 
 namespace {
@@ -36,9 +36,8 @@ namespace {
 constexpr std::uint64_t k_largest_edited = 4ULL << 30U;
 
 enum class FileOutcome {
-  already, ///< the file is as the change makes it
-  pending, ///< the file is as the plan saw it, and is to be changed
-  changed,
+  already,       ///< the file was as the change makes it
+  changed,       ///< the file was as the plan saw it, and is changed; in Phase::check it is to be changed
   changed_since, ///< the file is neither: somebody has changed it since the plan was made
 };
 
@@ -98,7 +97,7 @@ class FileChanger {
         work.outcome = *outcome;
       else
         work.error = outcome.error();
-      m_is_pending = m_is_pending || work.outcome == FileOutcome::pending;
+      m_is_pending = m_is_pending || work.outcome == FileOutcome::changed;
     });
     if (m_phase == Phase::check)
       return counts();
@@ -164,9 +163,7 @@ class FileChanger {
       return errno == ENOENT ? Result<FileOutcome>(FileOutcome::already) : fail(errno_error(errno, path_of(change)));
     if (!S_ISREG(status.st_mode) || !is_planned(change, status))
       return FileOutcome::changed_since;
-    if (m_phase == Phase::check)
-      return FileOutcome::pending;
-    if (::unlinkat(file.parent.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)
+    if (m_phase == Phase::perform && ::unlinkat(file.parent.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)
       return fail(errno_error(errno, path_of(change)));
     return FileOutcome::changed;
   }
@@ -183,9 +180,7 @@ class FileChanger {
     const bool one_name = S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_nlink == 1);
     if (!one_name || mode != change.mode_before || !is_planned(change, status))
       return FileOutcome::changed_since;
-    if (m_phase == Phase::check)
-      return FileOutcome::pending;
-    if (::chmod(sys::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
+    if (m_phase == Phase::perform && ::chmod(sys::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
       return fail(errno_error(errno, path_of(change)));
     return FileOutcome::changed;
   }
@@ -214,7 +209,7 @@ class FileChanger {
             errno_error(error, path_of(change), error == EPERM ? "run it as the owner of the file, or as root" : ""));
       work.written = true;
     }
-    return FileOutcome::pending;
+    return FileOutcome::changed;
   }
 
   /// Returns 0, or an errno; after an error there is no file beside the old one.
@@ -269,8 +264,6 @@ class FileChanger {
         ++counts.failed;
       else if (work.outcome == FileOutcome::changed_since)
         ++counts.since;
-      else if (work.outcome == FileOutcome::pending)
-        ++counts.pending;
       else if (work.outcome == FileOutcome::changed)
         ++counts.changed;
     }
@@ -288,11 +281,10 @@ class FileChanger {
 
 } // namespace
 
-Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{
       .path = action.path, .root = system.files().root(), .device = action.device, .inode = action.inode};
-  tree::Options options;
-  options.deadline = action.deadline;
+  const tree::Options options{.deadline = action.deadline};
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
@@ -310,7 +302,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
                 "run the command again, it goes on from here, or `sharefs undo`");
   TRY(counts);
   if (phase == Phase::check)
-    return counts->pending + counts->failed + counts->since > 0 ? Outcome::done : Outcome::unchanged;
+    return counts->changed + counts->failed + counts->since > 0 ? Outcome::done : Outcome::unchanged;
   const auto& hint = counts->first.hint;
   if (const auto left = counts->failed + counts->since; left > 0)
     return fail(ErrorCode::failed,

@@ -12,7 +12,7 @@ namespace sharefs::plan {
 
 namespace {
 
-Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase) {
+Result<Acted> make(const Directory& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path, action.guarded));
   if (found.is_directory()) {
     sys::clear_unfinished_directory(found.directory.get(), found.name); // a killed run may have left one
@@ -34,16 +34,14 @@ Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase
   return synced(found, action.path);
 }
 
-Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
+Result<Acted> remove(const Directory& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path));
   if (!found.exists())
     return Outcome::unchanged;
   if (!found.is_directory())
     return conflict(action.path, "a directory", found.text());
-  if (phase == Phase::check) {
-    action.before = found.status.st_mode & 07777U;
-    return Outcome::done;
-  }
+  if (phase == Phase::check)
+    return Acted{Outcome::done, Access{0, 0, found.status.st_mode & 07777U, ""}};
   if (::unlinkat(found.directory.get(), found.name.c_str(), AT_REMOVEDIR) != 0) {
     if (errno == ENOENT)
       return Outcome::unchanged;
@@ -59,12 +57,12 @@ Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
 
 } // namespace
 
-Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase) {
+Result<Acted> act(const Directory& action, const ActorRoot& base, Phase phase) {
   return action.after ? make(action, base, phase) : remove(action, base, phase);
 }
 
 /// If somebody else could replace the directory, its flag is checked but not changed.
-Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, std::string& reason) {
+Result<Acted> act(const SetImmutable& action, const ActorRoot& base, Phase phase) {
   auto found = base.find(action.path, true);
   std::optional<Error> refusal;
   if (!found && found.error().code == ErrorCode::permission) {
@@ -90,10 +88,8 @@ Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, st
     return fail(*refusal);
   if (phase == Phase::check)
     return Outcome::done;
-  if (refusal) {
-    reason = refusal->message + ": it stays writable while nothing is mounted there";
-    return Outcome::unchanged;
-  }
+  if (refusal)
+    return Acted{Outcome::unchanged, {}, refusal->message + ": it stays writable while nothing is mounted there"};
   if (::ioctl(directory.get(), FS_IOC_SETFLAGS, &wanted) == 0)
     return Outcome::done;
   // EPERM comes from a container without CAP_LINUX_IMMUTABLE. Only setting the flag may fail in silence: a directory
@@ -103,7 +99,7 @@ Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, st
   return fail(errno_error(errno, action.path));
 }
 
-Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase) {
+Result<Acted> act(const Rename& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto from, base.find(action.from));
   TRY_ASSIGN(const auto to, base.find(action.to));
   if (!from.exists() && to.exists())

@@ -13,8 +13,8 @@ namespace {
 /// The two names of the action, each in an open directory: `path` and the name under which the directory is kept.
 class Exchange {
  public:
-  Exchange(const ExchangeForLink& action, sys::Walked path, sys::Walked kept)
-      : m_action(action), m_path(std::move(path)), m_kept(std::move(kept)) {}
+  Exchange(const ExchangeForLink& action, const sys::Walked& path, const sys::Walked& kept)
+      : m_action(action), m_path(path), m_kept(kept) {}
 
   [[nodiscard]] bool is_exchanged() const { return is_link(m_path) && is_directory(m_kept); }
   [[nodiscard]] bool is_as_before() const { return is_directory(m_path) && !m_kept.exists(); }
@@ -23,8 +23,6 @@ class Exchange {
   [[nodiscard]] bool was_cut_off() const {
     return (is_directory(m_path) && is_link(m_kept)) || (!m_path.exists() && is_directory(m_kept));
   }
-
-  [[nodiscard]] Result<void> check_place() const { return check_parent(m_kept, m_action.to); }
 
   Result<Outcome> exchange_for_link() {
     if (is_directory(m_path)) {
@@ -98,26 +96,24 @@ class Exchange {
   }
 
   const ExchangeForLink& m_action;
-  sys::Walked m_path, m_kept;
+  const sys::Walked &m_path, &m_kept;
 };
 
 } // namespace
 
-Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase) {
-  TRY_ASSIGN(auto path, base.find(action.path));
-  TRY_ASSIGN(auto kept, base.find(action.to));
-  const auto at_path = path.text();
-  const auto at_kept = kept.text();
-  Exchange exchange(action, std::move(path), std::move(kept));
+Result<Acted> act(const ExchangeForLink& action, const ActorRoot& base, Phase phase) {
+  TRY_ASSIGN(const auto path, base.find(action.path));
+  TRY_ASSIGN(const auto kept, base.find(action.to));
+  Exchange exchange(action, path, kept);
   if (action.reverse ? exchange.is_as_before() : exchange.is_exchanged())
     return Outcome::unchanged;
   const bool can_begin = exchange.was_cut_off() || (action.reverse ? exchange.is_exchanged() : exchange.is_as_before());
   if (!can_begin)
     return conflict(action.path, action.reverse ? "a link to `" + action.target + "`" : "the planned directory",
-                    at_path + ", and " + at_kept + " at " + action.to);
+                    path.text() + ", and " + kept.text() + " at " + action.to);
   if (phase == Phase::check)
     return Outcome::done;
-  TRY(exchange.check_place());
+  TRY(check_parent(kept, action.to));
   return action.reverse ? exchange.put_back() : exchange.exchange_for_link();
 }
 

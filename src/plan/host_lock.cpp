@@ -45,10 +45,7 @@ std::string clock_text(std::int64_t seconds) {
 }
 
 /// Returns "another sharefs (`sharefs mount --all`, pid 4711) has been at work since 12:00:03".
-std::string describe_holder(int descriptor, const std::string& user) {
-  std::string content(k_holder_limit, '\0');
-  const auto size = ::pread(descriptor, content.data(), content.size(), 0);
-  content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+std::string describe_holder(const std::string& content, const std::string& user) {
   const auto holder = from_json<LockHolder>(content, k_holder_limit);
   if (!holder || holder->pid == 0)
     return "another sharefs is at work"; // the holder has not yet written its name
@@ -80,7 +77,7 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
       continue;
     if (errno != EWOULDBLOCK)
       return fail(errno_error(errno, join_path(state_directory, name)));
-    const auto holder = describe_holder(file.get(), self.user);
+    const auto holder = describe_holder(state.read(name).value_or(""), self.user);
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted while waiting: " + holder);
     if (sys::Clock::now() >= deadline)

@@ -31,14 +31,7 @@ struct Inverter {
     return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, without_device(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
-  Inverse operator()(const Mount& a) const {
-    Unmount inverse;
-    inverse.target = a.target;
-    inverse.source = a.source;
-    inverse.fs_type = a.fs_type;
-    inverse.options = a.options;
-    return inverse;
-  }
+  Inverse operator()(const Mount& a) const { return unmount_of(a); }
   Inverse operator()(const Unmount& a) const {
     if (a.source.empty() || a.fs_type.empty())
       return std::nullopt;
@@ -95,6 +88,10 @@ Link make_link(std::string path, std::string target, std::optional<Actor> actor)
 
 Link remove_link(std::string path, std::string target, std::optional<Actor> actor) {
   return {std::move(path), std::move(target), std::nullopt, std::move(actor)};
+}
+
+Unmount unmount_of(const Mount& mount) {
+  return {.target = mount.target, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options};
 }
 
 std::optional<Action> invert(const Action& action) {

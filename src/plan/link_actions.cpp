@@ -29,7 +29,7 @@ Result<Outcome> replace(const Link& action, const sys::Walked& found, const std:
 
 } // namespace
 
-Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
+Result<Acted> act(const Link& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path));
   const bool already = is_link_to(found, action.after);
   if (!already && !is_link_to(found, action.before))

@@ -49,7 +49,7 @@ std::string read_image_path(sys::System& system, const sys::MountEntry& mount) {
   return path.ends_with(k_deleted) ? path.substr(0, path.size() - k_deleted.size()) : path;
 }
 
-Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
+Result<Acted> act(const Mount& action, sys::System& system, Phase phase) {
   TRY_ASSIGN(const auto before, find_mount(system, action));
   const auto is_there = [&](const Mounted& found) {
     const bool local =
@@ -71,7 +71,7 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
                                      action.source + "` at " + action.target);
 }
 
-Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
+Result<Acted> act(const Unmount& action, sys::System& system, Phase phase) {
   TRY_ASSIGN(const auto before, find_mount(system, action));
   if (!before.mount)
     return Outcome::unchanged;
@@ -83,7 +83,7 @@ Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
   return Outcome::done;
 }
 
-Result<Outcome> act(Remount& action, sys::System& system, Phase phase) {
+Result<Acted> act(const Remount& action, sys::System& system, Phase phase) {
   const auto allowed = [&]() -> Result<std::string> {
     TRY_ASSIGN(const auto table, system.mounts());
     const auto* mount = table.at(normalize_path(action.target));

@@ -17,27 +17,39 @@ enum class Phase {
 
 Result<Outcome> perform(const Action& action, sys::System& system, const Note& note = nullptr);
 
-// One overload per action, called by check_action() and perform(). In Phase::check it may write what it found into the
-// action.
+/// The result of a phase of an action.
+struct Acted {
+  Outcome outcome;
+  std::optional<Access> found; ///< in Phase::check, for undo: the access, or only the mode of what is removed
+  std::string reason;          ///< why something was left as it is and that is no error
+
+  // NOLINTNEXTLINE(google-explicit-constructor): most actions have only an outcome
+  Acted(Outcome outcome = Outcome::unchanged, std::optional<Access> found = {}, std::string reason = {})
+      : outcome(outcome), found(std::move(found)), reason(std::move(reason)) {}
+};
+template <FieldsOf<Acted> A> auto fields(A& acted) {
+  return named("outcome", acted.outcome, "found", acted.found, "reason", acted.reason);
+}
+
+// One overload per action, called by check_action() and perform().
 
 // In the main process, by sys::Files; in a child if the action has an actor.
-Result<Outcome> act(File& action, const sys::Files& files, Phase phase);
+Result<Acted> act(const File& action, const sys::Files& files, Phase phase);
 // In this process on a disk of this host where nobody else can make names, otherwise in a child with a deadline.
-Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase);
-Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase);
-Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase);
-Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase);
-Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase);
-/// Sets `reason` if the directory was left as it is and that is no error.
-Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, std::string& reason);
+Result<Acted> act(const Directory& action, const ActorRoot& base, Phase phase);
+Result<Acted> act(const Link& action, const ActorRoot& base, Phase phase);
+Result<Acted> act(const Rename& action, const ActorRoot& base, Phase phase);
+Result<Acted> act(const ExchangeForLink& action, const ActorRoot& base, Phase phase);
+Result<Acted> act(const SetAccess& action, const ActorRoot& base, Phase phase);
+Result<Acted> act(const SetImmutable& action, const ActorRoot& base, Phase phase);
 // By System; each action has its own deadline.
-Result<Outcome> act(Mount& action, sys::System& system, Phase phase);
-Result<Outcome> act(Unmount& action, sys::System& system, Phase phase);
-Result<Outcome> act(Remount& action, sys::System& system, Phase phase);
-Result<Outcome> act(RunTool& action, sys::System& system, Phase phase);
-Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note);
-Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const Note& note);
-Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note);
+Result<Acted> act(const Mount& action, sys::System& system, Phase phase);
+Result<Acted> act(const Unmount& action, sys::System& system, Phase phase);
+Result<Acted> act(const Remount& action, sys::System& system, Phase phase);
+Result<Acted> act(const RunTool& action, sys::System& system, Phase phase);
+Result<Acted> act(const RemoveTree& action, sys::System& system, Phase phase, const Note& note);
+Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, const Note& note);
+Result<Acted> act(const SetTreeAccess& action, sys::System& system, Phase phase, const Note& note);
 
 /// Fsyncs the directory that holds `found`, and returns `done`.
 Result<Outcome> synced(const sys::Walked& found, const std::string& path);

@@ -16,27 +16,6 @@ namespace {
 
 constexpr std::array<const char*, 4> k_outcomes{"done", "unchanged", "failed", "skipped"};
 
-/// Sets of groups that belong together (union-find). A group is the index of its first step, and the smallest index of
-/// a set stands for the set.
-class JoinedGroups {
- public:
-  explicit JoinedGroups(std::size_t steps) : m_joined_to(steps) {
-    std::iota(m_joined_to.begin(), m_joined_to.end(), 0U);
-  }
-  std::size_t first_of(std::size_t group) const {
-    while (m_joined_to[group] != group)
-      group = m_joined_to[group];
-    return group;
-  }
-  void join(std::size_t a, std::size_t b) {
-    const std::size_t one = first_of(a), other = first_of(b);
-    m_joined_to[std::max(one, other)] = std::min(one, other);
-  }
-
- private:
-  std::vector<std::size_t> m_joined_to;
-};
-
 } // namespace
 
 const char* to_string(Outcome outcome) {
@@ -71,19 +50,31 @@ Plan merge_nested_groups(Plan plan) {
     for (const auto& path : touched_paths(step.action))
       groups_at[normalize_path(path)].insert(group);
   }
-  JoinedGroups joined(plan.steps.size());
+  // Sets of groups that belong together (union-find). A group is the index of its first step, and the smallest index of
+  // a set stands for the set.
+  std::vector<std::size_t> joined_to(plan.steps.size());
+  std::iota(joined_to.begin(), joined_to.end(), 0U);
+  const auto first_of = [&](std::size_t group) {
+    while (joined_to[group] != group)
+      group = joined_to[group];
+    return group;
+  };
+  const auto join = [&](std::size_t a, std::size_t b) {
+    const std::size_t one = first_of(a), other = first_of(b);
+    joined_to[std::max(one, other)] = std::min(one, other);
+  };
   for (const auto& [path, groups] : groups_at) {
     for (const auto group : groups)
-      joined.join(*groups.begin(), group);
+      join(*groups.begin(), group);
     for (auto above = path; above != "/";) {
       above = parent_path(above);
       if (const auto found = groups_at.find(above); found != groups_at.end())
-        joined.join(*groups.begin(), *found->second.begin());
+        join(*groups.begin(), *found->second.begin());
     }
   }
   std::map<std::string, std::string> new_names;
   for (const auto& [name, step] : first_step)
-    new_names[name] = plan.steps[joined.first_of(step)].group;
+    new_names[name] = plan.steps[first_of(step)].group;
   for (auto& step : plan.steps)
     if (!step.group.empty())
       step.group = new_names[step.group];

@@ -38,10 +38,6 @@ std::string state_directory(const sys::Files& files, const sys::Identity& identi
   if (identity.uid == 0)
     return "/var/lib/sharefs";
   const char* given = std::getenv("XDG_STATE_HOME");
-  const auto read_entry = [&mounts](const std::string& path) {
-    return sys::read_entries(sys::Files(), mounts, {{sys::EntryQuery{.path = path, .follow = true}}, k_deadline})
-        .front();
-  };
   const bool has_home = identity.home.starts_with('/') && identity.home != "/" &&
                         files.entry({.path = identity.home, .follow = true}).kind !=
                             sys::EntryKind::missing; // a service account has no home
@@ -49,8 +45,9 @@ std::string state_directory(const sys::Files& files, const sys::Identity& identi
                            : has_home                          ? join_path(identity.home, ".local/state")
                                                                : std::string();
   // Most homes are shared, but a journal is about one host, and two hosts must not share it.
-  const auto on_this_host = [&read_entry](const std::string& path) {
-    const auto entry = read_entry(path);
+  const auto on_this_host = [&mounts](const std::string& path) {
+    const sys::EntryRequest request{{{.path = path, .follow = true}}, k_deadline};
+    const auto entry = sys::read_entries(sys::Files(), mounts, request).front();
     return entry.kind != sys::EntryKind::unknown && !entry.shared;
   };
   if (!base.empty() && on_this_host(base))

@@ -1,11 +1,11 @@
 // File: whole files under /etc, /run and /var/lib, by sys::Files.
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/perform.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 
 namespace sharefs::plan {
@@ -34,10 +34,9 @@ std::vector<std::string> find_leftovers(const sys::Files& files, const std::stri
   for (const auto& name : names.value_or(std::vector<std::string>{})) {
     if (!name.starts_with(stem))
       continue;
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data() + stem.size(), name.data() + name.size(), pid);
-    const bool is_ours = error == std::errc{} && (end == name.data() + name.size() || *end == '.') && pid > 0;
-    if (is_ours && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
+    const auto rest = name.substr(stem.size());
+    const auto pid = parse_number<pid_t>(rest.substr(0, rest.find('.'))).value_or(0);
+    if (pid > 0 && (pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH)))
       found.push_back(join_path(directory, name));
   }
   return found;
@@ -48,31 +47,30 @@ Result<void> remove_if_there(const sys::Files& files, const std::string& path) {
   return !removed && removed.error().code == ErrorCode::not_found ? Result<void>{} : removed;
 }
 
-/// Reads the content of the file; nullopt if there is none. If the file is to be removed, a link is a conflict: the
-/// file that it leads to is not the file of the plan.
-Result<std::optional<std::string>> read_content(File& action, const sys::Files& files, Phase phase) {
-  if (!action.after) {
-    const auto entry = files.entry({action.path});
-    if (entry.kind == sys::EntryKind::unknown)
-      return fail(entry.error());
-    if (entry.exists() && entry.kind != sys::EntryKind::file)
-      return conflict(action.path, size_of(action.before), found_text(entry, std::nullopt));
-    if (entry.exists() && phase == Phase::check)
-      action.mode = entry.mode;
-  }
-  return files.read_if_exists(action.path);
+/// Returns the mode of a file that is to be removed; nullopt if there is none. A link is a conflict: the file that it
+/// leads to is not the file of the plan.
+Result<std::optional<Access>> find_removed(const File& action, const sys::Files& files) {
+  const auto entry = files.entry({action.path});
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  if (!entry.exists())
+    return std::nullopt;
+  if (entry.kind != sys::EntryKind::file)
+    return conflict(action.path, size_of(action.before), found_text(entry, std::nullopt));
+  return Access{0, 0, entry.mode, ""};
 }
 
 } // namespace
 
-Result<Outcome> act(File& action, const sys::Files& files, Phase phase) {
-  TRY_ASSIGN(const auto current, read_content(action, files, phase));
+Result<Acted> act(const File& action, const sys::Files& files, Phase phase) {
+  TRY_ASSIGN(auto removed, action.after ? std::nullopt : find_removed(action, files));
+  TRY_ASSIGN(const auto current, files.read_if_exists(action.path));
   const bool already = current == action.after;
   if (!already && current != action.before)
     return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), current));
   const auto left = find_leftovers(files, action.path);
   if (phase == Phase::check)
-    return already && left.empty() ? Outcome::unchanged : Outcome::done;
+    return Acted{already && left.empty() ? Outcome::unchanged : Outcome::done, std::move(removed)};
   for (const auto& leftover : left)
     TRY(remove_if_there(files, leftover));
   if (already)

@@ -14,18 +14,13 @@ namespace {
 struct Provider {
   std::string_view program, debian, rhel;
 };
-constexpr std::array<Provider, 12> k_providers{{{"exportfs", "nfs-kernel-server", "nfs-utils"},
-                                                {"rpc.nfsd", "nfs-kernel-server", "nfs-utils"},
-                                                {"rpc.mountd", "nfs-kernel-server", "nfs-utils"},
-                                                {"nfsdcld", "nfs-kernel-server", "nfs-utils"},
-                                                {"rpc.statd", "nfs-common", "nfs-utils"},
-                                                {"sm-notify", "nfs-common", "nfs-utils"},
-                                                {"mount.nfs", "nfs-common", "nfs-utils"},
-                                                {"mount.nfs4", "nfs-common", "nfs-utils"},
-                                                {"showmount", "nfs-common", "nfs-utils"},
-                                                {"rpcbind", "rpcbind", "rpcbind"},
-                                                {"modprobe", "kmod", "kmod"},
-                                                {"systemctl", "systemd", "systemd"}}};
+constexpr std::array<Provider, 7> k_providers{{{"exportfs", "nfs-kernel-server", "nfs-utils"},
+                                               {"rpc.nfsd", "nfs-kernel-server", "nfs-utils"},
+                                               {"rpc.mountd", "nfs-kernel-server", "nfs-utils"},
+                                               {"nfsdcld", "nfs-kernel-server", "nfs-utils"},
+                                               {"rpc.statd", "nfs-common", "nfs-utils"},
+                                               {"rpcbind", "rpcbind", "rpcbind"},
+                                               {"systemctl", "systemd", "systemd"}}};
 
 constexpr std::size_t k_most_lines = 10; ///< how many lines of a tool's output a message shows
 
@@ -50,7 +45,7 @@ std::vector<std::string> output_lines(const sys::Completed& completed) {
 
 } // namespace
 
-Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
+Result<Acted> act(const RunTool& action, sys::System& system, Phase phase) {
   if (action.argv.empty())
     return fail(ErrorCode::failed, "a step names no program to run");
   if (phase == Phase::check)

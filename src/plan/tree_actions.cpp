@@ -27,17 +27,15 @@ Error explain(Error error, const std::string& path) {
 
 } // namespace
 
-Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = action.guarded && !action.actor,
                           .beneath = action.actor ? action.actor->beneath : "",
                           .device = action.device,
                           .inode = action.inode};
-  tree::Options options;
-  options.deadline = action.deadline;
-  if (action.actor)
-    options.as = action.actor->user;
+  const tree::Options options{.deadline = action.deadline,
+                              .as = action.actor ? std::optional(action.actor->user) : std::nullopt};
   if (phase == Phase::check)
     return tree::exists(place, options).map([](bool is_there) {
       return is_there ? Outcome::done : Outcome::unchanged;
@@ -51,19 +49,18 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
   return *removed > 0 ? Outcome::done : Outcome::unchanged;
 }
 
-Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
+Result<Acted> act(const SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = true,
                           .device = action.device,
                           .inode = action.inode};
-  tree::Options options;
-  options.deadline = action.deadline;
-  const auto report = tree::share_with_group(
-      place, {action.gid, action.mode, phase == Phase::check}, options, [&](const tree::Progress& progress) {
-        if (note && progress.files > 0)
-          note(fmt::format("{} of {}", count_of(progress.files, "path"), action.path), false);
-      });
+  const auto report =
+      tree::share_with_group(place, {action.gid, action.mode, phase == Phase::check}, {.deadline = action.deadline},
+                             [&](const tree::Progress& progress) {
+                               if (note && progress.files > 0)
+                                 note(fmt::format("{} of {}", count_of(progress.files, "path"), action.path), false);
+                             });
   if (!report) {
     auto error = explain(report.error(), action.path);
     if (error.hint.empty())

@@ -208,7 +208,7 @@ TEST_CASE("an older copy of files is unmounted before another one is mounted ove
   const CopyMark mark{.source = bound.target, .state = {}};
   const auto older = older_bind(machine, bind_of(copies + "/new", mark), table);
   REQUIRE(older);
-  CHECK(*older == unmount_of(bind_of(copies + "/old", mark)));
+  CHECK(*older == plan::unmount_of(bind_of(copies + "/old", mark)));
   CHECK_FALSE(older_bind(machine, bind_of(copies + "/old", mark), table));
   CHECK_FALSE(older_bind(machine, bind_of("/stage/0/%data%share/other/new", mark), table)); // of somebody else
 }

@@ -54,6 +54,6 @@ TEST_CASE("a missing program comes with the name of its package") {
   CHECK(hint("exportfs") == "install it: `apt install nfs-kernel-server` (Debian, Ubuntu) or `dnf install nfs-utils` "
                             "(RHEL, Fedora)");
   CHECK(hint("/usr/sbin/rpc.nfsd").starts_with("install it: `apt install nfs-kernel-server`"));
-  CHECK(hint("mount.nfs").starts_with("install it: `apt install nfs-common`"));
+  CHECK(hint("rpc.statd").starts_with("install it: `apt install nfs-common`"));
   CHECK(hint("frobnicate") == "install it, or add its directory to PATH");
 }

@@ -128,7 +128,7 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
                                                    "there is nothing that can be repaired"));
   if (executed.stopped() || executed.exit_code != k_exit_ok)
     return executed.exit_code;
-  const auto left = shared ? conda::diagnose_unrepaired_generation(state) : conda::diagnose_unrepaired(state);
+  const auto left = conda::diagnose_unrepaired(state, shared.has_value());
   return has_errors(left) ? (executed.applied() ? k_exit_partly : k_exit_failed) : k_exit_ok;
 }
 
