@@ -145,21 +145,21 @@ void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint
       plan::Mount{format_source(point.server, point.path), point.target, "nfs", options, deadline, server_of(point)});
 }
 
-MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
-                      std::chrono::milliseconds deadline, bool remount) {
+MountPlan plan_mounts(const Observation& seen, std::chrono::milliseconds deadline, bool remount) {
   MountPlan result;
-  std::vector<std::size_t> order;
-  for (std::size_t index = 0; index < wanted.size() && index < seen.states.size(); ++index)
-    order.push_back(index);
-  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(wanted[index].target); });
+  std::vector<const MountState*> ordered;
+  for (const auto& state : seen.states)
+    if (state.wanted)
+      ordered.push_back(&state);
+  std::ranges::stable_sort(ordered, {}, [](const MountState* state) { return path_depth(state->point.target); });
 
   Decided decided;
   DiagnosisCollector collector;
   std::vector<const MountState*> missing;
-  for (const auto index : order) {
-    const auto& state = seen.states[index];
+  for (const auto* const one : ordered) {
+    const auto& state = *one;
     const auto& target = state.point.target;
-    auto found = check_options(wanted[index].options, wanted[index].name);
+    auto found = check_options(state.own_options, state.point.name);
     append(found, find_conflicts(decided, state.point));
     const bool understood = !has_errors(found);
     const bool to_mount = state.health == Health::missing && !state.point.is_in_place();

@@ -30,12 +30,12 @@ struct MountPlan {
   std::vector<std::string> blocked;        ///< it is left alone; a diagnosis says why
 };
 
-/// Plans the mounts of `wanted`, for which `seen` was probed with `servers`, `want_access` and `targets`. A mount that
-/// is missing and that its server would allow gets its directories and a mount step; a mount that is there is left
-/// alone, right or wrong. Each mount has a group, so that they run in parallel; nested mounts share a group, the outer
+/// Plans the wanted mounts of `seen`, which was probed with `servers`, `want_access` and `targets`. A mount that is
+/// missing and that its server would allow gets its directories and a mount step; a mount that is there is left alone,
+/// right or wrong. Each mount has a group, so that they run in parallel; nested mounts share a group, the outer
 /// one first. `remount`: if all faults of a mount can be changed in use (can_remount), it gets a Remount step.
-MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
-                      std::chrono::milliseconds deadline = std::chrono::seconds(30), bool remount = false);
+MountPlan plan_mounts(const Observation& seen, std::chrono::milliseconds deadline = std::chrono::seconds(30),
+                      bool remount = false);
 
 /// Checks the mounts that were just made: which options the kernel has set, and whether they answer.
 Diagnoses diagnose_mounted(sys::System& system, const Observation& before, const std::set<std::string>& mounted,

@@ -179,16 +179,8 @@ class Recovery {
 
   void mount_missing() {
     Observation part = m_request.seen;
-    std::vector<MountPoint> wanted;
-    part.states.clear();
-    for (std::size_t index = 0; index < m_request.wanted.size() && index < m_request.seen.states.size(); ++index) {
-      const auto& state = m_request.seen.states[index];
-      if (!m_missing.contains(state.point.target))
-        continue;
-      part.states.push_back(state);
-      wanted.push_back(m_request.wanted[index]);
-    }
-    const auto mounts = plan_mounts(part, wanted, m_request.mount_deadline);
+    std::erase_if(part.states, [&](const MountState& state) { return !m_missing.contains(state.point.target); });
+    const auto mounts = plan_mounts(part, m_request.mount_deadline);
     append(m_result.diagnoses, mounts.diagnoses);
     m_result.plan.add(mounts.plan);
     append(m_result.planned, mounts.planned);
@@ -229,8 +221,8 @@ std::vector<MountState*> find_doubtful(Observation& seen) {
   return doubtful;
 }
 
-RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted) {
-  RecoveryRequest request{std::move(seen), std::move(wanted), {}, {}};
+RecoveryRequest probe_recovery(sys::System& system, Observation seen) {
+  RecoveryRequest request{std::move(seen), {}, {}};
   auto& states = request.seen.states;
   for (const auto& state : states)
     request.checks[state.point.target] = {state.health};
@@ -272,7 +264,9 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
 RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const MountPlan& plan,
                              std::chrono::milliseconds deadline) {
   ProbeRequest again;
-  again.wanted = request.wanted;
+  for (const auto& state : request.seen.states)
+    if (state.wanted)
+      again.wanted.push_back(state.point);
   again.others = true;
   again.servers = false;
   again.path_deadline = deadline;

@@ -44,7 +44,6 @@ Decision choose_remedy(const MountState& state, const std::vector<Health>& check
 /// The observation before a recovery, and what was asked for.
 struct RecoveryRequest {
   Observation seen;
-  std::vector<MountPoint> wanted;                    ///< for which `seen` was probed
   std::map<std::string, std::vector<Health>> checks; ///< the health that each check found, by target
   std::map<std::string, HolderReport> holders;       ///< the processes that use broken mounts, by target
   bool force = false;
@@ -55,7 +54,7 @@ struct RecoveryRequest {
 /// Asks the doubtful mounts of `seen` again (k_recovery_checks), because a stale mount may work again by itself when
 /// its server has exported anew. Then it finds the processes that use broken mounts. It takes some seconds if there are
 /// any.
-RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
+RecoveryRequest probe_recovery(sys::System& system, Observation seen);
 
 MountPlan plan_recovery(const RecoveryRequest& request);
 
