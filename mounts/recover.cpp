@@ -145,7 +145,7 @@ class Recovery {
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
       return wait(state, refusals);
     unmount(state, mounts);
-    add_mount_step(m_result.plan, target, point, m_request.mount_deadline);
+    add_mount_step(m_result.plan, target, point);
     m_result.planned.push_back(target);
     // The mounts below it were detached together with it, and are mounted again, the outer ones first. Their mount
     // points may be missing, because the directory was often made anew on the server.
@@ -153,7 +153,7 @@ class Recovery {
       for (const auto& path : paths_below(target, (*one)->target))
         m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
                           plan::make_directory(path));
-      add_mount_step(m_result.plan, target, point_of(**one), m_request.mount_deadline);
+      add_mount_step(m_result.plan, target, point_of(**one));
     }
   }
 
@@ -162,7 +162,7 @@ class Recovery {
   void unmount(const MountState& state, const MountsAt& mounts) {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
-    const UnmountOptions options{state.health == Health::hung, true, m_request.unmount_deadline};
+    const UnmountOptions options{state.health == Health::hung, true};
     auto& notes = m_result.plan.notes;
     if (holders != m_request.holders.end() && !holders->second.holders.empty())
       for (const auto& line : describe(holders->second))
@@ -180,7 +180,7 @@ class Recovery {
   void mount_missing() {
     Observation part = m_request.seen;
     std::erase_if(part.states, [&](const MountState& state) { return !m_missing.contains(state.point.target); });
-    const auto mounts = plan_mounts(part, m_request.mount_deadline);
+    const auto mounts = plan_mounts(part);
     append(m_result.diagnoses, mounts.diagnoses);
     m_result.plan.add(mounts.plan);
     append(m_result.planned, mounts.planned);

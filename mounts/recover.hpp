@@ -48,7 +48,6 @@ struct RecoveryRequest {
   std::map<std::string, HolderReport> holders;       ///< the processes that use broken mounts, by target
   bool force = false;
   bool moved = false; ///< also recover mounts that hang at an address that their server has left
-  std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 
 /// Asks the doubtful mounts of `seen` again (k_recovery_checks), because a stale mount may work again by itself when

@@ -249,7 +249,7 @@ TEST_CASE("rights of a mount in use are changed in place when asked for; nothing
     request.wanted = {point};
     const auto seen = probe(system, request);
     REQUIRE(seen);
-    return plan_mounts(*seen, std::chrono::seconds(1), remount);
+    return plan_mounts(*seen, remount);
   };
   const auto refused = plan_for("ro,suid", false);
   CHECK(refused.plan.empty());
