@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -140,14 +141,14 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   }
 }
 
-void diagnose_netgroup(const Export& entry, const HostFacts& facts, Diagnoses& found) {
-  if (kind_of(entry.client) == ClientKind::netgroup && facts.names.contains(entry.client))
-    found.push_back(at(Severity::warning, "SF122", entry.origin,
-                       fmt::format("this host knows no netgroup `{}`: the entry is exported, and no client matches it",
-                                   entry.client.substr(1)),
-                       fmt::format("see `netgroup:` in /etc/nsswitch.conf, and `getent netgroup {}`; or name the "
-                                   "clients",
-                                   shell_quote(entry.client.substr(1)))));
+Diagnoses diagnose_netgroup(const Export& entry, const HostFacts& facts) {
+  if (kind_of(entry.client) != ClientKind::netgroup || !facts.names.contains(entry.client))
+    return {};
+  return {at(Severity::warning, "SF122", entry.origin,
+             fmt::format("this host knows no netgroup `{}`: the entry is exported, and no client matches it",
+                         entry.client.substr(1)),
+             fmt::format("see `netgroup:` in /etc/nsswitch.conf, and `getent netgroup {}`; or name the clients",
+                         shell_quote(entry.client.substr(1))))};
 }
 
 /// Returns, by exported directory, the mount points below it that are other file systems to its clients and have no
@@ -193,20 +194,19 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   std::map<std::string, Diagnoses> by_file; // one is sharefs.yaml: its entries stand in the own file
   for (std::size_t number = 0; number < files.size(); ++number) {
     const auto& file = files[number];
-    auto& syntax = by_file[file.name];
-    syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
+    std::ranges::copy(file.diagnoses, std::back_inserter(by_file[file.name]));
     auto outcome = expected.outcomes[number].begin();
     for (std::span<const Export> rest = file.exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
       diagnose_directory(first_line(rest), facts, by_file[rest.front().line.file]);
       for (const auto& entry : first_line(rest)) {
         auto& found = by_file[entry.origin.file];
-        diagnose_client(entry, found);
-        diagnose_rights(entry, found);
-        diagnose_netgroup(entry, facts, found);
+        for (const auto& part : {diagnose_client(entry), diagnose_rights(entry), diagnose_netgroup(entry, facts)})
+          std::ranges::copy(part, std::back_inserter(found));
         if (outcome->duplicate)
           found.push_back(diagnose_duplicate(entry, expected.entries[*outcome->position]));
         else if (outcome->position)
-          diagnose_mistaken(entry, expected.entries[*outcome->position], facts, found);
+          std::ranges::move(diagnose_mistaken(entry, expected.entries[*outcome->position], facts),
+                            std::back_inserter(found));
         ++outcome;
       }
     }

@@ -20,11 +20,11 @@ Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTab
 
 // The parts of diagnose(): one function for each kind of fault.
 
-void diagnose_client(const Export& entry, Diagnoses& diagnoses); ///< the client's name
-void diagnose_rights(const Export& entry, Diagnoses& diagnoses); ///< the client's options
+Diagnoses diagnose_client(const Export& entry); ///< the client's name
+Diagnoses diagnose_rights(const Export& entry); ///< the client's options
 /// Reports rights that others than the client get, or that it loses, because exportfs takes it for another host, which
 /// stands in etab.
-void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts, Diagnoses& found);
+Diagnoses diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts);
 /// Reports rights that a client gets by the entry of a directory above, and lines of etab that mountd cannot read.
 void diagnose_reach(const ExpectedEtab& expected, const HostFacts& facts, std::map<std::string, Diagnoses>& by_file);
 /// Reports the messages of exportfs about lines for which sharefs has no diagnosis of its own, names that no client

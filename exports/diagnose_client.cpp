@@ -15,48 +15,43 @@ namespace {
 
 /// Reports a name of digits that exportfs does not take for an address, but gives to the resolver, which may know it as
 /// a short form of an address.
-void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
+Diagnosis diagnose_odd_address(const Export& entry) {
   in_addr address{};
-  if (::inet_aton(entry.client.c_str(), &address) == 0) {
-    diagnoses.push_back(at(Severity::error, "SF105", entry.origin,
-                           fmt::format("`{}` looks like an address, but is none: exportfs takes it for a host name, "
-                                       "which does not resolve",
-                                       entry.client),
-                           "correct the address"));
-    return;
-  }
+  if (::inet_aton(entry.client.c_str(), &address) == 0)
+    return at(Severity::error, "SF105", entry.origin,
+              fmt::format("`{}` looks like an address, but is none: exportfs takes it for a host name, which does not "
+                          "resolve",
+                          entry.client),
+              "correct the address");
   std::array<char, INET_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET, &address, text.data(), text.size());
-  diagnoses.push_back(at(Severity::warning, "SF105", entry.origin,
-                         fmt::format("`{}` is a short form of the address {}", entry.client, text.data()),
-                         fmt::format("write `{}`", text.data())));
+  return at(Severity::warning, "SF105", entry.origin,
+            fmt::format("`{}` is a short form of the address {}", entry.client, text.data()),
+            fmt::format("write `{}`", text.data()));
 }
 
-void diagnose_network(const Export& entry, Diagnoses& diagnoses) {
+Diagnoses diagnose_network(const Export& entry) {
   const auto network = parse_network(entry.client);
   if (!network) {
-    const bool zero = network.error().zero;
-    diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
-                           zero ? network.error().message : network.error().message + "; exportfs drops the entry",
-                           zero ? "write `*` to say that everyone is meant" : "correct the network"));
-    return;
+    const auto& [message, zero] = network.error();
+    return {at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
+               zero ? message : message + "; exportfs drops the entry",
+               zero ? "write `*` to say that everyone is meant" : "correct the network")};
   }
-  if (!network->contiguous()) {
-    diagnoses.push_back(at(Severity::warning, "SF105", entry.origin,
-                           fmt::format("the mask of `{}` is not a row of ones and then zeros: the addresses that match "
-                                       "are no range",
-                                       entry.client),
-                           "write a prefix length, as `/24`"));
-    return;
-  }
+  if (!network->contiguous())
+    return {
+        at(Severity::warning, "SF105", entry.origin,
+           fmt::format("the mask of `{}` is not a row of ones and then zeros: the addresses that match are no range",
+                       entry.client),
+           "write a prefix length, as `/24`")};
   if (!network->has_host_bits())
-    return;
+    return {};
   const auto host = entry.client.substr(0, entry.client.find('/'));
-  diagnoses.push_back(at(
+  return {at(
       Severity::warning, "SF103", entry.origin,
       fmt::format("`{}` is not one host but the network {}-{}: {} addresses", entry.client, network->first(),
                   network->last(), network->count()),
-      fmt::format("write `{}` for the host, or `{}/{}` for the network", host, network->first(), network->prefix())));
+      fmt::format("write `{}` for the host, or `{}/{}` for the network", host, network->first(), network->prefix()))};
 }
 
 bool is_bracketed_address(std::string_view name) {
@@ -89,65 +84,56 @@ std::string network_of_wildcard(std::string_view name) {
 
 } // namespace
 
-void diagnose_client(const Export& entry, Diagnoses& diagnoses) {
+Diagnoses diagnose_client(const Export& entry) {
   const auto& name = entry.client;
-  if (name.find(',') != std::string::npos) {
-    diagnoses.push_back(
-        at(Severity::error, "SF112", entry.origin,
-           fmt::format("`{}` is read as the name of one client: exportfs drops it, mostly silently", name),
-           "clients are separated by spaces, each with its own options"));
-    return;
-  }
-  switch (kind_of(name)) {
-  case ClientKind::network:
-    diagnose_network(entry, diagnoses);
-    return;
-  case ClientKind::wildcard:
-    if (is_bracketed_address(name))
-      diagnoses.push_back(
-          at(Severity::error, "SF113", entry.origin,
-             fmt::format("`{}` is a wildcard for names, not an IPv6 address: it matches no client", name),
-             "write the address without square brackets"));
-    else if (is_address_wildcard(name))
-      diagnoses.push_back(at(Severity::warning, "SF114", entry.origin,
-                             fmt::format("`{}` is matched against host names, not against addresses", name),
-                             network_of_wildcard(name)));
-    return;
-  case ClientKind::host:
-    if (canonical_address(name).empty() && looks_like_address(name))
-      diagnose_odd_address(entry, diagnoses);
-    return;
-  default:
-    return;
-  }
+  const auto kind = kind_of(name);
+  if (name.find(',') != std::string::npos)
+    return {at(Severity::error, "SF112", entry.origin,
+               fmt::format("`{}` is read as the name of one client: exportfs drops it, mostly silently", name),
+               "clients are separated by spaces, each with its own options")};
+  if (kind == ClientKind::network)
+    return diagnose_network(entry);
+  if (kind == ClientKind::wildcard && is_bracketed_address(name))
+    return {at(Severity::error, "SF113", entry.origin,
+               fmt::format("`{}` is a wildcard for names, not an IPv6 address: it matches no client", name),
+               "write the address without square brackets")};
+  if (kind == ClientKind::wildcard && is_address_wildcard(name))
+    return {at(Severity::warning, "SF114", entry.origin,
+               fmt::format("`{}` is matched against host names, not against addresses", name),
+               network_of_wildcard(name))};
+  if (kind == ClientKind::host && canonical_address(name).empty() && looks_like_address(name))
+    return {diagnose_odd_address(entry)};
+  return {};
 }
 
-void diagnose_rights(const Export& entry, Diagnoses& diagnoses) {
+Diagnoses diagnose_rights(const Export& entry) {
   const auto& settings = entry.settings;
   const auto kind = kind_of(entry.client);
   const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;
   const bool user = settings.value("anonuid") == "0";
   const std::string_view zero = user ? "anonuid=0" : "anongid=0";
+  Diagnoses found;
   if (many && settings.everyone_is_root())
-    diagnoses.push_back(at(Severity::warning, "SF137", entry.origin,
-                           fmt::format("every user of {} is {} here (`all_squash,{}`, rw)",
-                                       kind == ClientKind::everyone ? "any machine" : fmt::format("`{}`", entry.client),
-                                       user ? "root" : "in root's group", zero),
-                           fmt::format("make a user for the files, and give its number instead of `{}`", zero)));
+    found.push_back(at(Severity::warning, "SF137", entry.origin,
+                       fmt::format("every user of {} is {} here (`all_squash,{}`, rw)",
+                                   kind == ClientKind::everyone ? "any machine" : fmt::format("`{}`", entry.client),
+                                   user ? "root" : "in root's group", zero),
+                       fmt::format("make a user for the files, and give its number instead of `{}`", zero)));
   if (kind != ClientKind::everyone || !settings.root_is_root())
-    return;
+    return found;
   const std::string_view option = user ? "anonuid=0" : "no_root_squash";
   if (settings.any_program_is_root())
-    diagnoses.push_back(at(Severity::error, "SF120", entry.origin,
-                           fmt::format("everyone is root here: with `{}` and `insecure` any program of any user that "
-                                       "reaches this server can read and write every file",
-                                       option),
-                           fmt::format("name the clients, or remove `{}`", option)));
+    found.push_back(at(Severity::error, "SF120", entry.origin,
+                       fmt::format("everyone is root here: with `{}` and `insecure` any program of any user that "
+                                   "reaches this server can read and write every file",
+                                   option),
+                       fmt::format("name the clients, or remove `{}`", option)));
   else
-    diagnoses.push_back(at(Severity::warning, "SF119", entry.origin,
-                           fmt::format("root of any machine that reaches this server is root here (`{}`, {})", option,
-                                       settings.writable() ? "rw" : "ro"),
-                           fmt::format("name the clients, or remove `{}`", option)));
+    found.push_back(at(Severity::warning, "SF119", entry.origin,
+                       fmt::format("root of any machine that reaches this server is root here (`{}`, {})", option,
+                                   settings.writable() ? "rw" : "ro"),
+                       fmt::format("name the clients, or remove `{}`", option)));
+  return found;
 }
 
 } // namespace sharefs::exports

@@ -138,26 +138,25 @@ void diagnose_nested(const ExpectedEtab& expected, const HostFacts& facts, Found
 
 } // namespace
 
-void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts, Diagnoses& found) {
+Diagnoses diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts) {
   const auto mine = addresses_of(entry.client, facts);
   const auto theirs = addresses_of(in_etab.client, facts);
   if (mine.empty() || theirs.empty())
-    return;
+    return {};
   const auto gains = missing_in(theirs, mine);
   const auto loses = missing_in(mine, theirs);
   if (gains.empty() && loses.empty())
-    return;
+    return {};
   std::vector<std::string> words;
   for (const auto& address : mine)
     words.push_back(fmt::format("{}/{}", address, address.find(':') == std::string::npos ? 32 : 128));
   const bool certain = std::ranges::any_of(gains, [&](const std::string& gain) { return same_version(gain, mine); });
-  found.push_back(
-      at(certain ? Severity::error : Severity::warning, "SF144", entry.origin,
-         fmt::format("`{}` is {} exported to {}: exportfs takes `{}` for `{}`, with which it shares an address",
-                     entry.directory, gains.empty() ? "not" : "also", join(gains.empty() ? loses : gains, ", "),
-                     entry.client, in_etab.client),
-         fmt::format("write `{}`, which exportfs takes for no other {}", join(words, " "),
-                     words.size() == 1 ? "host" : "hosts")));
+  return {at(certain ? Severity::error : Severity::warning, "SF144", entry.origin,
+             fmt::format("`{}` is {} exported to {}: exportfs takes `{}` for `{}`, with which it shares an address",
+                         entry.directory, gains.empty() ? "not" : "also", join(gains.empty() ? loses : gains, ", "),
+                         entry.client, in_etab.client),
+             fmt::format("write `{}`, which exportfs takes for no other {}", join(words, " "),
+                         words.size() == 1 ? "host" : "hosts"))};
 }
 
 void diagnose_reach(const ExpectedEtab& expected, const HostFacts& facts, std::map<std::string, Diagnoses>& by_file) {

@@ -89,32 +89,29 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
   constexpr int k_no_rsync = 127, k_protocol_ended = 12, k_ssh_ended = 255, k_socket = 10, k_refused = 100;
   if (ended.ok())
     return std::nullopt;
-  Outcome outcome{.node = node, .state = State::failed};
-  outcome.why = last_report(parse_reports(ended.err), "failed");
-  if (!outcome.why.empty()) {
+  const auto failed = [&](std::string why, std::string_view hint) {
+    return Outcome{.node = node, .state = State::failed, .why = std::move(why), .hint = std::string(hint)};
+  };
+  if (const auto refusal = last_report(parse_reports(ended.err), "failed"); !refusal.empty()) {
+    std::string_view next;
     for (const auto& [text, hint] : k_after_refusal)
-      if (outcome.why.find(text) != std::string::npos)
-        outcome.hint = hint;
-    return outcome;
+      if (refusal.find(text) != std::string::npos)
+        next = hint;
+    return failed(refusal, next);
   }
   if (ended.err.find("No space left on device") != std::string::npos ||
-      ended.err.find("Disk quota exceeded") != std::string::npos) {
-    outcome.why = fmt::format("{}: its disk is full", mirror.path);
-    outcome.hint = "make room there, then push again: files that were copied stay";
-    return outcome;
-  }
-  if (ended.err.find("is your shell clean") != std::string::npos) {
-    outcome.why = "its answer is not rsync's: logging in prints something there, or its rsync is too old";
-    outcome.hint = "`ssh NODE true` shows what logging in prints there";
-    return outcome;
-  }
-  outcome.why = find_first_error(ended.err);
-  const bool failed_there =
-      outcome.why.find("[receiver]") != std::string::npos || outcome.why.find("[generator]") != std::string::npos;
+      ended.err.find("Disk quota exceeded") != std::string::npos)
+    return failed(fmt::format("{}: its disk is full", mirror.path),
+                  "make room there, then push again: files that were copied stay");
+  if (ended.err.find("is your shell clean") != std::string::npos)
+    return failed("its answer is not rsync's: logging in prints something there, or its rsync is too old",
+                  "`ssh NODE true` shows what logging in prints there");
+  const auto why = find_first_error(ended.err);
+  const bool failed_there = why.find("[receiver]") != std::string::npos || why.find("[generator]") != std::string::npos;
   const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_refused};
   if (!failed_there && std::ranges::find(connection, ended.exit_code) != connection.end()) {
     const auto words = remove_rsync_lines(ended.err);
-    outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
+    auto outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
     if (trim(words).empty()) {
       outcome.why = "the connection ended before all files were copied";
       outcome.hint = "push again: files that were copied stay";
@@ -122,11 +119,8 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
     return outcome;
   }
   constexpr int k_vanished = 24;
-  if (outcome.why.empty())
-    outcome.why = fmt::format("rsync ended with {}", ended.exit_code);
-  if (ended.exit_code == k_vanished)
-    outcome.hint = "it was changed here while it was sent: push again";
-  return outcome;
+  return failed(why.empty() ? fmt::format("rsync ended with {}", ended.exit_code) : why,
+                ended.exit_code == k_vanished ? "it was changed here while it was sent: push again" : "");
 }
 
 sys::Command command_of(Argv words, const std::string& path) {

@@ -4,9 +4,9 @@
 #include "base/text.hpp"
 #include "fleet/script.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
+#include <utility>
 
 namespace sharefs::fleet {
 
@@ -45,31 +45,25 @@ std::optional<Installed> parse_installed(std::string_view out) {
 }
 
 Outcome plan_push(const Node& node, const PushContent& content, const Installed& there) {
-  Outcome outcome{.node = node.name, .state = State::failed};
+  const auto refuse = [&](std::string why, std::string hint) {
+    return Outcome{.node = node.name, .state = State::failed, .why = std::move(why), .hint = std::move(hint)};
+  };
   const bool by_package = !content.package.empty();
   const bool same_program =
       by_package ? there.package == content.package : there.program_sum == content.here.program_sum;
   const bool same_guard = by_package || content.here.guard_sum.empty() || there.guard_sum == content.here.guard_sum;
-  if (!by_package && !same_program && there.machine != content.here.machine) {
-    outcome.why = fmt::format("this program is for {}, and the node is {}", content.here.machine, there.machine);
-    outcome.hint = "`sharefs nodes push --package FILE NODE` with a package for it";
-    return outcome;
-  }
-  if (!by_package && !(same_program && same_guard) && !there.package.empty()) {
-    outcome.why = fmt::format("{} there belongs to a package ({})", there.program, there.package);
-    outcome.hint = "`sharefs nodes push --package FILE NODE` with the package of this version";
-    return outcome;
-  }
-  if (by_package && !there.program.empty() && there.package.empty()) {
-    outcome.why = fmt::format("{} there belongs to no package, and comes before it in PATH", there.program);
-    outcome.hint = fmt::format("remove it there: `ssh NODE rm {}`", shell_quote(there.program));
-    return outcome;
-  }
-  if (there.config_is_link && there.config_sum != content.here.config_sum) {
-    outcome.why = fmt::format("{} is a symbolic link there", k_config);
-    outcome.hint = "replace it by a file, or change what it leads to";
-    return outcome;
-  }
+  if (!by_package && !same_program && there.machine != content.here.machine)
+    return refuse(fmt::format("this program is for {}, and the node is {}", content.here.machine, there.machine),
+                  "`sharefs nodes push --package FILE NODE` with a package for it");
+  if (!by_package && !(same_program && same_guard) && !there.package.empty())
+    return refuse(fmt::format("{} there belongs to a package ({})", there.program, there.package),
+                  "`sharefs nodes push --package FILE NODE` with the package of this version");
+  if (by_package && !there.program.empty() && there.package.empty())
+    return refuse(fmt::format("{} there belongs to no package, and comes before it in PATH", there.program),
+                  fmt::format("remove it there: `ssh NODE rm {}`", shell_quote(there.program)));
+  if (there.config_is_link && there.config_sum != content.here.config_sum)
+    return refuse(fmt::format("{} is a symbolic link there", k_config),
+                  "replace it by a file, or change what it leads to");
   auto steps = nlohmann::ordered_json::array();
   const auto program = there.program.empty() ? content.prefix + "/bin/sharefs" : there.program;
   if (!same_program && by_package)
@@ -83,11 +77,10 @@ Outcome plan_push(const Node& node, const PushContent& content, const Installed&
   if (there.config_sum != content.here.config_sum)
     steps.push_back(
         step(write_config(), there.config_sum.empty() ? "there is none" : "the old one is kept as sharefs.yaml.old"));
-  outcome.state = steps.empty() ? State::ok : State::pending;
-  if (!steps.empty()) {
-    outcome.why = count_of(steps.size(), "step") + " to do";
-    outcome.document = {{"plan", {{"steps", std::move(steps)}}}};
-  }
+  if (steps.empty())
+    return {.node = node.name, .state = State::ok};
+  Outcome outcome{.node = node.name, .state = State::pending, .why = count_of(steps.size(), "step") + " to do"};
+  outcome.document = {{"plan", {{"steps", std::move(steps)}}}};
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <utility>
 
 namespace sharefs::fleet {
 
@@ -53,38 +54,32 @@ Result<void> scan_host_keys(sys::System& system, std::vector<Reached>& nodes) {
 /// Returns `pending`, or the reason why no key of the node is accepted. Only accepted keys stay in `reached`.
 Outcome check_keys(const Acceptance& acceptance, const std::map<std::string, std::set<std::string>>& listed,
                    Reached& reached) {
-  Outcome outcome{.node = reached.node.name, .state = State::host_key};
-  if (reached.keys.empty()) {
-    const bool is_behind = !reached.ssh.proxy_jump.empty() || !reached.ssh.proxy_command.empty();
-    outcome.state = is_behind ? State::host_key : State::unreachable;
-    outcome.why = is_behind ? "it is reached through another machine, where its key cannot be asked for" : "no answer";
-    outcome.hint = is_behind ? "`ssh NODE` shows its fingerprint" : "is it switched on? `ping NODE`";
-    return outcome;
-  }
+  const auto end = [&](State state, std::string why, std::string hint = {}) {
+    return Outcome{.node = reached.node.name, .state = state, .why = std::move(why), .hint = std::move(hint)};
+  };
+  const bool is_behind = !reached.ssh.proxy_jump.empty() || !reached.ssh.proxy_command.empty();
+  if (reached.keys.empty() && is_behind)
+    return end(State::host_key, "it is reached through another machine, where its key cannot be asked for",
+               "`ssh NODE` shows its fingerprint");
+  if (reached.keys.empty())
+    return end(State::unreachable, "no answer", "is it switched on? `ping NODE`");
   if (!acceptance.list.empty()) {
     const auto found = listed.find(reached.node.name);
-    if (found == listed.end()) {
-      outcome.why = acceptance.list + " does not list it";
-      outcome.hint = "on its console: `for f in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $f; done`";
-      return outcome;
-    }
+    if (found == listed.end())
+      return end(State::host_key, acceptance.list + " does not list it",
+                 "on its console: `for f in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $f; done`");
     std::erase_if(reached.keys, [&](const HostKey& key) { return !found->second.contains(key.fingerprint); });
-    if (reached.keys.empty()) {
-      outcome.why = fmt::format("none of the keys that it offers is in {}: somebody else may answer in its place",
-                                acceptance.list);
-      outcome.hint = "look at its console, and at who has its address";
-      return outcome;
-    }
+    if (reached.keys.empty())
+      return end(State::host_key,
+                 fmt::format("none of the keys that it offers is in {}: somebody else may answer in its place",
+                             acceptance.list),
+                 "look at its console, and at who has its address");
   } else if (!acceptance.all) {
-    outcome.why = "its host key is not accepted yet";
-    outcome.hint =
-        "compare the fingerprints with those on its console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`"
-        "), then add --accept, or --fingerprint FILE with what the consoles print";
-    return outcome;
+    return end(State::host_key, "its host key is not accepted yet",
+               "compare the fingerprints with those on its console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`"
+               "), then add --accept, or --fingerprint FILE with what the consoles print");
   }
-  outcome.state = State::pending;
-  outcome.why = "its host key is to be written";
-  return outcome;
+  return end(State::pending, "its host key is to be written");
 }
 
 } // namespace

@@ -132,8 +132,8 @@ MountsAt find_mounts_at(const sys::MountTable& table, const std::string& target)
   int next = top == nullptr ? -1 : top->id;       // id of the next layer
   for (const auto* mount : table.below(target)) { // an upper mount comes before the mount that it lies on
     if (mount->target != target) {
-      const bool kernels = top != nullptr && is_submount(*top, *mount);
-      (kernels ? found.submounts : found.below).push_back(mount);
+      if (top == nullptr || !is_submount(*top, *mount))
+        found.below.push_back(mount);
     } else if (mount->id == next && sys::is_nfs(*mount)) {
       found.layers.push_back(mount);
       next = mount->parent;

@@ -42,8 +42,8 @@ bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child);
 struct MountsAt {
   /// The NFS mounts stacked at exactly the target, the visible one first, down to the first mount that is not NFS.
   std::vector<const sys::MountEntry*> layers;
-  std::vector<const sys::MountEntry*> below;     ///< mounts below the target, deepest first, without `submounts`
-  std::vector<const sys::MountEntry*> submounts; ///< mounts that the kernel made by itself (is_submount)
+  /// The mounts below the target, deepest first, without those that the kernel made by itself (is_submount).
+  std::vector<const sys::MountEntry*> below;
 };
 MountsAt find_mounts_at(const sys::MountTable& table, const std::string& target);
 

@@ -325,10 +325,9 @@ Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std:
   std::erase_if(missing.states, [](const MountState& state) {
     return !state.wanted || state.health != Health::missing || state.point.is_in_place();
   });
-  std::vector<MountPoint> wanted;
-  for (const auto& state : missing.states)
-    wanted.push_back(state.point);
-  append(found, plan_mounts(missing, wanted).diagnoses);
+  for (auto& state : missing.states)
+    state.own_options = state.point.options; // those of its profile are checked, too
+  append(found, plan_mounts(missing).diagnoses);
   append(found, diagnose_client(seen, read_client_facts(system, seen, deadline)));
   return found;
 }

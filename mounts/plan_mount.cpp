@@ -131,35 +131,34 @@ void add_directories(plan::Plan& plan, const MountState& state, const std::strin
 
 } // namespace
 
-void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,
-                    std::chrono::milliseconds deadline) {
+void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point) {
   if (point.here) {
     const auto options = bind_options(point.options);
     plan.add(group, fmt::format("{}, a directory of this host, options {}", name_of(point), options),
-             plan::Mount{point.path, point.target, sys::k_bind, options, deadline});
+             plan::Mount{point.path, point.target, sys::k_bind, options});
     return;
   }
   const auto options = format_options(for_mount(point.options));
-  plan.add(
-      group, fmt::format("{}, options {}", name_of(point), options),
-      plan::Mount{format_source(point.server, point.path), point.target, "nfs", options, deadline, server_of(point)});
+  plan::Mount mount{format_source(point.server, point.path), point.target, "nfs", options};
+  mount.server = server_of(point);
+  plan.add(group, fmt::format("{}, options {}", name_of(point), options), std::move(mount));
 }
 
-MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
-                      std::chrono::milliseconds deadline, bool remount) {
+MountPlan plan_mounts(const Observation& seen, bool remount) {
   MountPlan result;
-  std::vector<std::size_t> order;
-  for (std::size_t index = 0; index < wanted.size() && index < seen.states.size(); ++index)
-    order.push_back(index);
-  std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(wanted[index].target); });
+  std::vector<const MountState*> ordered;
+  for (const auto& state : seen.states)
+    if (state.wanted)
+      ordered.push_back(&state);
+  std::ranges::stable_sort(ordered, {}, [](const MountState* state) { return path_depth(state->point.target); });
 
   Decided decided;
   DiagnosisCollector collector;
   std::vector<const MountState*> missing;
-  for (const auto index : order) {
-    const auto& state = seen.states[index];
+  for (const auto* const one : ordered) {
+    const auto& state = *one;
     const auto& target = state.point.target;
-    auto found = check_options(wanted[index].options, wanted[index].name);
+    auto found = check_options(state.own_options, state.point.name);
     append(found, find_conflicts(decided, state.point));
     const bool understood = !has_errors(found);
     const bool to_mount = state.health == Health::missing && !state.point.is_in_place();
@@ -167,7 +166,7 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
         can_remount(state.differences) && (is_good(state.health) || state.health == Health::read_only)) {
       result.plan.add(target, describe(state.differences),
                       plan::Remount{target, sys::restrictions_of(*state.mount),
-                                    sys::restrictions_in(bind_options(state.point.options)), deadline});
+                                    sys::restrictions_in(bind_options(state.point.options))});
       decided.names.emplace(target, name_of(state.point));
       result.planned.push_back(target);
       continue;
@@ -193,7 +192,7 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
   for (const auto* state : missing) {
     const auto& point = state->point;
     add_directories(result.plan, *state, find_outer(decided.planned, point.target), made);
-    add_mount_step(result.plan, point.target, point, deadline);
+    add_mount_step(result.plan, point.target, point);
     append(result.plan.notes, mount_notes(point));
   }
   result.plan = plan::merge_nested_groups(std::move(result.plan));

@@ -30,20 +30,18 @@ struct MountPlan {
   std::vector<std::string> blocked;        ///< it is left alone; a diagnosis says why
 };
 
-/// Plans the mounts of `wanted`, for which `seen` was probed with `servers`, `want_access` and `targets`. A mount that
-/// is missing and that its server would allow gets its directories and a mount step; a mount that is there is left
-/// alone, right or wrong. Each mount has a group, so that they run in parallel; nested mounts share a group, the outer
+/// Plans the wanted mounts of `seen`, which was probed with `servers`, `want_access` and `targets`. A mount that is
+/// missing and that its server would allow gets its directories and a mount step; a mount that is there is left alone,
+/// right or wrong. Each mount has a group, so that they run in parallel; nested mounts share a group, the outer
 /// one first. `remount`: if all faults of a mount can be changed in use (can_remount), it gets a Remount step.
-MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
-                      std::chrono::milliseconds deadline = std::chrono::seconds(30), bool remount = false);
+MountPlan plan_mounts(const Observation& seen, bool remount = false);
 
 /// Checks the mounts that were just made: which options the kernel has set, and whether they answer.
 Diagnoses diagnose_mounted(sys::System& system, const Observation& before, const std::set<std::string>& mounted,
                            std::chrono::milliseconds deadline);
 
 /// Adds the step that mounts a point with its present options.
-void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,
-                    std::chrono::milliseconds deadline);
+void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point);
 
 /// Plans the unmounts of `targets`. Blocked are mounts that sharefs does not make (no NFS mount or bind mount), and,
 /// unless `lazy`, mounts with other mounts below them that are not unmounted, too. Mounts that are stacked at one

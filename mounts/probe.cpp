@@ -185,6 +185,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     const bool is_wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index]);
     auto point = std::move(all[index]);
+    const auto own_options = point.options;
     point.here =
         point.here || sys::is_this_host(identity, point.server) ||
         (server != nullptr && sys::is_this_host(identity, server->address)); // the server's name resolves to this host
@@ -200,6 +201,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     auto state = classify(std::move(point), is_wanted, seen.table, std::move(answers[index]), pending, server);
     if (!is_wanted && is_out_of_reach(state, seen.table))
       continue;
+    if (is_wanted)
+      state.own_options = own_options;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
     if (const auto now = seen.takeovers.find(state.point.target); state.mounted() && now != seen.takeovers.end()) {

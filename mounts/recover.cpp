@@ -147,7 +147,7 @@ class Recovery {
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
       return wait(state, refusals);
     unmount(state, mounts);
-    add_mount_step(m_result.plan, target, point, m_request.mount_deadline);
+    add_mount_step(m_result.plan, target, point);
     m_result.planned.push_back(target);
     // The mounts below it were detached together with it, and are mounted again, the outer ones first. Their mount
     // points may be missing, because the directory was often made anew on the server.
@@ -155,7 +155,7 @@ class Recovery {
       for (const auto& path : paths_below(target, (*one)->target))
         m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
                           plan::make_directory(path));
-      add_mount_step(m_result.plan, target, point_of(**one), m_request.mount_deadline);
+      add_mount_step(m_result.plan, target, point_of(**one));
     }
   }
 
@@ -164,7 +164,7 @@ class Recovery {
   void unmount(const MountState& state, const MountsAt& mounts) {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
-    const UnmountOptions options{state.health == Health::hung, true, m_request.unmount_deadline};
+    const UnmountOptions options{state.health == Health::hung, true};
     auto& notes = m_result.plan.notes;
     if (holders != m_request.holders.end() && !holders->second.holders.empty())
       for (const auto& line : describe(holders->second))
@@ -181,16 +181,8 @@ class Recovery {
 
   void mount_missing() {
     Observation part = m_request.seen;
-    std::vector<MountPoint> wanted;
-    part.states.clear();
-    for (std::size_t index = 0; index < m_request.wanted.size() && index < m_request.seen.states.size(); ++index) {
-      const auto& state = m_request.seen.states[index];
-      if (!m_missing.contains(state.point.target))
-        continue;
-      part.states.push_back(state);
-      wanted.push_back(m_request.wanted[index]);
-    }
-    const auto mounts = plan_mounts(part, wanted, m_request.mount_deadline);
+    std::erase_if(part.states, [&](const MountState& state) { return !m_missing.contains(state.point.target); });
+    const auto mounts = plan_mounts(part);
     append(m_result.diagnoses, mounts.diagnoses);
     m_result.plan.add(mounts.plan);
     append(m_result.planned, mounts.planned);
@@ -231,8 +223,8 @@ std::vector<MountState*> find_doubtful(Observation& seen) {
   return doubtful;
 }
 
-RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted) {
-  RecoveryRequest request{std::move(seen), std::move(wanted), {}, {}};
+RecoveryRequest probe_recovery(sys::System& system, Observation seen) {
+  RecoveryRequest request{std::move(seen), {}, {}};
   auto& states = request.seen.states;
   for (const auto& state : states)
     request.checks[state.point.target] = {state.health};
@@ -274,7 +266,9 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
 RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const MountPlan& plan,
                              std::chrono::milliseconds deadline) {
   ProbeRequest again;
-  again.wanted = request.wanted;
+  for (const auto& state : request.seen.states)
+    if (state.wanted)
+      again.wanted.push_back(state.point);
   again.others = true;
   again.servers = false;
   again.path_deadline = deadline;

@@ -44,18 +44,16 @@ Decision choose_remedy(const MountState& state, const std::vector<Health>& check
 /// The observation before a recovery, and what was asked for.
 struct RecoveryRequest {
   Observation seen;
-  std::vector<MountPoint> wanted;                    ///< for which `seen` was probed
   std::map<std::string, std::vector<Health>> checks; ///< the health that each check found, by target
   std::map<std::string, HolderReport> holders;       ///< the processes that use broken mounts, by target
   bool force = false;
   bool moved = false; ///< also recover mounts that hang at an address that their server has left
-  std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 
 /// Asks the doubtful mounts of `seen` again (k_recovery_checks), because a stale mount may work again by itself when
 /// its server has exported anew. Then it finds the processes that use broken mounts. It takes some seconds if there are
 /// any.
-RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
+RecoveryRequest probe_recovery(sys::System& system, Observation seen);
 
 MountPlan plan_recovery(const RecoveryRequest& request);
 

@@ -38,7 +38,8 @@ inline constexpr std::chrono::milliseconds k_slow_after{500};
 
 struct MountState {
   MountPoint point;
-  bool wanted = true; ///< false: it is only in the mount table
+  bool wanted = true;        ///< false: it is only in the mount table
+  Settings own_options = {}; ///< of a wanted mount: those that a person asked for, to which decide() adds others
   Health health = Health::missing;
   std::optional<sys::MountEntry> mount; ///< the visible mount at the target
   std::size_t stacked = 0;              ///< number of further NFS mounts at the same target, hidden by this one

@@ -69,8 +69,7 @@ Policy parse_policy(const std::string& word) {
   return word == "all" ? Policy::all : word == "never" ? Policy::never : Policy::stale;
 }
 
-WatchDecision decide(const Watched& mount, bool server_there, LastChange last, Policy policy, const Pace& pace,
-                     Time now) {
+WatchDecision decide(const Watched& mount, bool server_there, LastChange last, Policy policy, Time next_run, Time now) {
   if (mount.is_well())
     return {};
   if (auto why = policy_refusal(mount.problem, last, policy); !why.empty())
@@ -79,12 +78,12 @@ WatchDecision decide(const Watched& mount, bool server_there, LastChange last, P
     return {false, "its server does not answer"};
   if (mount.problem == Problem::missing && last != LastChange::interrupted && mount.checks < k_missing_checks)
     return {false, "it is checked once more: what mounts it at boot comes first"};
-  const auto& target = mount.point.target;
-  if (pace.next_attempt(target) > now)
-    return {false,
-            fmt::format("it was tried {}; the next one {} after the last", count_of(pace.attempts(target), "time"),
-                        format_duration(pause_after(pace.attempts(target)) / std::chrono::microseconds(1)))};
-  if (pace.next_run(now) > now)
+  const auto& tries = mount.tries;
+  const auto pause = pause_after(tries.attempts);
+  if (tries.attempts > 0 && tries.last + pause > now)
+    return {false, fmt::format("it was tried {}; the next one {} after the last", count_of(tries.attempts, "time"),
+                               format_duration(pause / std::chrono::microseconds(1)))};
+  if (next_run > now)
     return {false, fmt::format("there were {} recoveries in {}; the next one later", k_most_runs,
                                format_duration(k_run_window / std::chrono::microseconds(1)))};
   return {true, recovery_reason(mount.problem, last)};
@@ -97,49 +96,13 @@ std::chrono::seconds pause_after(std::size_t attempt) {
   return std::min<std::chrono::seconds>(pause, k_longest_pause);
 }
 
-Time Pace::next_attempt(const std::string& target) const {
-  const auto found = m_tries.find(target);
-  return found == m_tries.end() ? Time{} : found->second.last + pause_after(found->second.attempts);
-}
-
-std::size_t Pace::attempts(const std::string& target) const {
-  const auto found = m_tries.find(target);
-  return found == m_tries.end() ? 0 : found->second.attempts;
-}
-
-Time Pace::next_run(Time now) const {
-  if (m_runs.size() < k_most_runs || m_runs.front() + k_run_window <= now)
-    return {};
-  return m_runs.front() + k_run_window;
-}
-
-void Pace::add_run(const std::set<std::string>& targets, Time now) {
-  for (const auto& target : targets) {
-    auto& tries = m_tries[target];
-    ++tries.attempts;
-    tries.last = now;
-    tries.well_since = {};
-  }
-  m_runs.push_back(now);
-  if (m_runs.size() > k_most_runs)
-    m_runs.pop_front();
-}
-
-void Pace::add_check(const std::string& target, bool well, Time now) {
-  const auto found = m_tries.find(target);
-  if (found == m_tries.end())
-    return;
-  auto& since = found->second.well_since;
+void Tries::add_check(bool well, Time now) {
   if (!well)
-    since = {};
-  else if (since == Time{})
-    since = now;
-  else if (now - since >= k_forgiven_after)
-    m_tries.erase(found);
-}
-
-void Pace::keep_only(const std::set<std::string>& targets) {
-  std::erase_if(m_tries, [&](const auto& one) { return !targets.contains(one.first); });
+    well_since = {};
+  else if (well_since == Time{})
+    well_since = now;
+  else if (now - well_since >= k_forgiven_after)
+    attempts = 0;
 }
 
 void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& targets,

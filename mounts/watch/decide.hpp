@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,10 +13,9 @@
 
 namespace sharefs::mounts::watch {
 
-// Limits how often recoveries are tried: the pause of each mount doubles, and there is a limit for all mounts together.
-
 using Time = std::chrono::steady_clock::time_point;
 
+// Limits how often recoveries are tried: the pause of each mount doubles, and there is a limit for all mounts together.
 inline constexpr std::chrono::seconds k_first_pause{30};
 inline constexpr std::chrono::minutes k_longest_pause{30};
 /// A mount that was well for this time begins with the first pause again; a mount that fails again and again does not.
@@ -28,27 +26,13 @@ inline constexpr std::chrono::minutes k_run_window{10};
 /// Returns the pause after this number of attempts in a row: k_first_pause, twice that, ... k_longest_pause.
 std::chrono::seconds pause_after(std::size_t attempt);
 
-class Pace {
- public:
-  /// Returns from when on this mount may be recovered again; Time{} if it was not tried yet.
-  [[nodiscard]] Time next_attempt(const std::string& target) const;
-  [[nodiscard]] std::size_t attempts(const std::string& target) const;
-  /// Returns from when on any mount may be recovered; Time{}: now.
-  [[nodiscard]] Time next_run(Time now) const;
-  /// Counts a run that has tried these mounts.
-  void add_run(const std::set<std::string>& targets, Time now);
+/// The recoveries of a mount that were tried in a row.
+struct Tries {
+  std::size_t attempts = 0;
+  Time last;
+  Time well_since; ///< Time{}: it was not well in the last check
   /// Records whether a check found the mount well.
-  void add_check(const std::string& target, bool well, Time now);
-  /// Forgets all other mounts.
-  void keep_only(const std::set<std::string>& targets);
-
- private:
-  struct Tries {
-    std::size_t attempts = 0;
-    Time last, well_since;
-  };
-  std::map<std::string, Tries> m_tries; ///< by target
-  std::deque<Time> m_runs;              ///< times of the last k_most_runs runs
+  void add_check(bool well, Time now);
 };
 
 // Reads from the journal what sharefs has done to mounts last: a recovery that was interrupted has to go on, and a
@@ -88,9 +72,10 @@ struct Watched {
   MountPoint point;
   std::optional<MountState> state; ///< nullopt: it was not checked yet
   Problem problem = Problem::none;
-  std::size_t checks = 0;      ///< number of checks in a row that found this problem
-  std::size_t hung = 0;        ///< number of checks in a row that found it hung
-  Time next_check;             ///< if it hangs, it is not checked again before this time
+  std::size_t checks = 0; ///< number of checks in a row that found this problem
+  std::size_t hung = 0;   ///< number of checks in a row that found it hung
+  Time next_check;        ///< if it hangs, it is not checked again before this time
+  Tries tries;
   bool recovery_ended = false; ///< a recovery has worked on it, and the next check shows the result
   std::string why;             ///< the reason that was logged last
   [[nodiscard]] bool is_well() const { return problem == Problem::none; }
@@ -105,7 +90,7 @@ struct WatchDecision {
   std::string why; ///< why it is recovered or not, one phrase; "" if nothing is wrong
   friend bool operator==(const WatchDecision&, const WatchDecision&) = default;
 };
-WatchDecision decide(const Watched& mount, bool server_there, LastChange last, Policy policy, const Pace& pace,
-                     Time now);
+/// `next_run`: from when on any mount may be recovered; Time{}: now.
+WatchDecision decide(const Watched& mount, bool server_there, LastChange last, Policy policy, Time next_run, Time now);
 
 } // namespace sharefs::mounts::watch

@@ -39,21 +39,20 @@ void Rounds::set_mounts(std::vector<MountPoint> points, Policy policy) {
   for (const auto& one : m_facts.mounts)
     known_at.emplace(one.point.target, &one);
   std::vector<Watched> mounts;
-  std::set<std::string> targets;
   for (auto& point : points) {
-    targets.insert(point.target);
     const auto before = known_at.find(point.target);
     auto& mount = mounts.emplace_back();
-    if (before != known_at.end() && before->second->point == point)
+    if (before != known_at.end() && before->second->point == point) {
       mount = *before->second;
-    else if (before != known_at.end())
+    } else if (before != known_at.end()) {
+      mount.tries = before->second->tries;
       mount.recovery_ended = before->second->recovery_ended;
+    }
     mount.point = std::move(point);
     mount.why.clear(); // the policy may have changed, so the reason is logged again
   }
   m_facts.mounts = std::move(mounts);
   m_policy = policy;
-  m_pace.keep_only(targets);
   m_newest.reset();
 }
 
@@ -134,7 +133,7 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
     auto& mount = mounts[index];
     if (!was_skipped(index))
       set_state(mount, std::move(seen.states[index]), now);
-    m_pace.add_check(mount.point.target, mount.is_well(), now);
+    mount.tries.add_check(mount.is_well(), now);
     missing = missing || mount.problem == Problem::missing;
   }
   report_run();
@@ -145,11 +144,12 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
 
 std::vector<std::string> Rounds::choose_mounts(Time now) {
   std::vector<std::string> to_recover;
+  const auto next_run = m_runs.size() < k_most_runs ? Time{} : m_runs.front() + k_run_window;
   for (auto& mount : m_facts.mounts) {
     const auto server = m_facts.servers.find(mounts::server_key(mount.point));
     const auto change = m_changes.find(mount.point.target);
     auto decision = decide(mount, server != m_facts.servers.end() && server->second,
-                           change == m_changes.end() ? LastChange::none : change->second, m_policy, m_pace, now);
+                           change == m_changes.end() ? LastChange::none : change->second, m_policy, next_run, now);
     if (decision.recover)
       to_recover.push_back(name_of(mount.point));
     if (decision.recover || (decision.why != mount.why && !decision.why.empty()))
@@ -161,14 +161,16 @@ std::vector<std::string> Rounds::choose_mounts(Time now) {
 }
 
 void Rounds::add_run(const std::vector<std::string>& names, const RunEnd& end, Time now) {
-  std::set<std::string> targets;
   for (auto& mount : m_facts.mounts)
-    if (std::ranges::find(names, name_of(mount.point)) != names.end()) {
+    if (contains(names, name_of(mount.point))) {
       mount.recovery_ended = true;
-      targets.insert(mount.point.target);
+      if (!end.busy)
+        mount.tries = {mount.tries.attempts + 1, now, {}};
     }
   if (!end.busy)
-    m_pace.add_run(targets, now);
+    m_runs.push_back(now);
+  if (m_runs.size() > k_most_runs)
+    m_runs.pop_front();
   m_run_end = end;
   m_newest.reset(); // the entry of the run may have been read while it was running, under the same id
 }

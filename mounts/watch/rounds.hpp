@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -100,7 +101,7 @@ class Rounds {
   Log m_log;
   Policy m_policy = Policy::never;
   WatchedFacts m_facts;
-  Pace m_pace;
+  std::deque<Time> m_runs;             ///< times of the last k_most_runs runs
   sys::TakeoversByTarget m_takeovers;  ///< as the last check has seen them
   std::optional<RunEnd> m_run_end;     ///< end of a run whose result the next check shows
   std::optional<std::string> m_newest; ///< id of the newest journal entry when m_changes was read

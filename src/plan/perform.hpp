@@ -24,8 +24,8 @@ struct Acted {
   std::string reason;          ///< why something was left as it is and that is no error
 
   // NOLINTNEXTLINE(google-explicit-constructor): most actions have only an outcome
-  Acted(Outcome outcome = Outcome::unchanged, std::optional<Access> found = {}, std::string reason = {})
-      : outcome(outcome), found(std::move(found)), reason(std::move(reason)) {}
+  Acted(Outcome made = Outcome::unchanged, std::optional<Access> was = {}, std::string why = {})
+      : outcome(made), found(std::move(was)), reason(std::move(why)) {}
 };
 template <FieldsOf<Acted> A> auto fields(A& acted) {
   return named("outcome", acted.outcome, "found", acted.found, "reason", acted.reason);

@@ -50,7 +50,7 @@ TEST_CASE("at the same path there is nothing to mount, and all is well") {
   CHECK(state.health == Health::here);
   CHECK(state.right());
   CHECK(diagnose(server.seen).empty());
-  const auto plan = plan_mounts(server.seen, {own("/srv/share")});
+  const auto plan = plan_mounts(server.seen);
   CHECK(plan.plan.empty());
   CHECK(plan.right == std::vector<std::string>{"/srv/share"});
 }
@@ -59,7 +59,7 @@ TEST_CASE("a server without the directory is told so; nothing is made in its pla
   Server server("");
   server.system.machine.entries["/srv/share"] = test::missing_below("/srv");
   CHECK(server.look(own("/srv/share")).health == Health::missing);
-  const auto plan = plan_mounts(server.seen, {own("/srv/share")});
+  const auto plan = plan_mounts(server.seen);
   CHECK(plan.plan.empty());
   REQUIRE(plan.diagnoses.size() == 1);
   CHECK(plan.diagnoses[0].message == "this host is the server, and has no directory /srv/share");
@@ -68,7 +68,7 @@ TEST_CASE("a server without the directory is told so; nothing is made in its pla
 TEST_CASE("at another path the directory is bound there, and found again, and its undo ends just that") {
   Server server("");
   CHECK(server.look(own("/data/share")).health == Health::missing);
-  const auto plan = plan_mounts(server.seen, {own("/data/share")});
+  const auto plan = plan_mounts(server.seen);
   const auto& mount = std::get<plan::Mount>(plan.plan.steps.back().action);
   CHECK(plan::describe(mount) == "bind /srv/share to /data/share");
   CHECK(mount.fs_type == "bind");

@@ -28,7 +28,7 @@ MountPlan plan_on(ScriptedSystem& system, const std::vector<MountPoint>& wanted)
   request.want_access = request.targets = true;
   const auto seen = probe(system, request);
   REQUIRE(seen.has_value());
-  return plan_mounts(*seen, wanted);
+  return plan_mounts(*seen);
 }
 
 std::vector<std::string> described(const plan::Plan& plan) {
@@ -249,7 +249,7 @@ TEST_CASE("rights of a mount in use are changed in place when asked for; nothing
     request.wanted = {point};
     const auto seen = probe(system, request);
     REQUIRE(seen);
-    return plan_mounts(*seen, request.wanted, std::chrono::seconds(1), remount);
+    return plan_mounts(*seen, remount);
   };
   const auto refused = plan_for("ro,suid", false);
   CHECK(refused.plan.empty());

@@ -128,7 +128,7 @@ TEST_CASE("this server's own directory is not bound while its disk is not mounte
   auto point = share();
   point.here = true;
   const auto blocked = [&] {
-    const auto plan = plan_mounts(*probe(system, wants({point})), {point}, std::chrono::seconds(1), false);
+    const auto plan = plan_mounts(*probe(system, wants({point})));
     return plan.plan.empty() && plan.diagnoses.size() == 1 && plan.diagnoses[0].code == "SF148";
   };
   CHECK(blocked());

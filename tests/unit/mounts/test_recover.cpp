@@ -43,7 +43,7 @@ struct Host {
     request.others = request.want_access = request.targets = true;
     const auto seen = probe(system, request);
     REQUIRE(seen.has_value());
-    return plan_recovery({*seen, wanted, looks, holders, force});
+    return plan_recovery({*seen, looks, holders, force});
   }
 };
 

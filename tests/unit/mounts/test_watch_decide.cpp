@@ -23,8 +23,8 @@ Looked looked_at(Problem problem, LastChange last = LastChange::none, std::size_
   return looked;
 }
 
-WatchDecision decide_on(const Looked& looked, Policy policy, const Pace& pace = {}, Time now = k_now) {
-  return decide(looked.mount, looked.server_there, looked.last, policy, pace, now);
+WatchDecision decide_on(const Looked& looked, Policy policy, Time next_run = {}, Time now = k_now) {
+  return decide(looked.mount, looked.server_there, looked.last, policy, next_run, now);
 }
 
 bool recovers(const Looked& looked, Policy policy) {
@@ -67,15 +67,18 @@ TEST_CASE("decide: what is missing is looked at twice, but for what was cut off"
 }
 
 TEST_CASE("decide: the pace of the mount and that of all", "[decide]") {
-  Pace pace;
-  pace.add_run({"/data/share"}, k_now - 1s);
-  CHECK(decide_on(looked_at(Problem::stale), Policy::stale, pace, k_now) ==
+  auto looked = looked_at(Problem::stale);
+  looked.mount.tries = {1, k_now - 1s, {}};
+  CHECK(decide_on(looked, Policy::stale, {}, k_now) ==
         WatchDecision{false, "it was tried 1 time; the next one 30.0 s after the last"});
-  CHECK(decide_on(looked_at(Problem::stale), Policy::stale, pace, k_now + 29s).recover);
-  Pace busy;
-  for (std::size_t run = 0; run < k_most_runs; ++run)
-    busy.add_run({"/other"}, k_now);
-  CHECK(decide_on(looked_at(Problem::stale), Policy::stale, busy, k_now).why.starts_with("there were 6 recoveries"));
+  CHECK(decide_on(looked, Policy::stale, {}, k_now + 29s).recover);
+  looked.mount.tries.attempts = 2;
+  CHECK(decide_on(looked, Policy::stale, {}, k_now + 58s) ==
+        WatchDecision{false, "it was tried 2 times; the next one 1 min 0 s after the last"});
+  CHECK(decide_on(looked, Policy::stale, {}, k_now + 59s).recover);
+  CHECK(decide_on(looked_at(Problem::stale), Policy::stale, k_now + 1s)
+            .why.starts_with("there were 6 recoveries in 10 min 0 s"));
+  CHECK(decide_on(looked_at(Problem::stale), Policy::stale, k_now).recover);
 }
 
 TEST_CASE("policy_of", "[decide]") {

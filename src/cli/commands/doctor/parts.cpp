@@ -155,9 +155,8 @@ void examine_exports(const PartInput& input, Part& part) {
       mounts::append(part.found, exports::diagnose_in_force(*etab, *table));
 }
 
-void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, mounts::Observation seen,
-                   const mounts::BootFacts& at_boot, Part& part) {
-  const auto known = probe_recovery(input.context, std::move(seen), request.wanted);
+void plan_recovery(const PartInput& input, mounts::Observation seen, const mounts::BootFacts& at_boot, Part& part) {
+  const auto known = probe_recovery(input.context, std::move(seen));
   auto recovery = mounts::plan_recovery(known);
   for (auto& one : recovery.diagnoses) // the reason why a mount is left as it is
     if (std::ranges::none_of(
@@ -208,7 +207,7 @@ void examine_mounts(const PartInput& input, Part& part) {
     part.plan.add(on.plan);
   }
   if (input.how.plans)
-    plan_recovery(input, request, *seen, at_boot, part);
+    plan_recovery(input, *seen, at_boot, part);
 }
 
 /// Reports SF605: an environment of the store that cannot be used.

@@ -11,16 +11,11 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Returns the mounts that sharefs.yaml has; the others have only a mount point.
-std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selected) {
-  std::erase_if(selected, [](const mounts::MountPoint& point) { return point.server.empty(); });
-  return selected;
-}
-
 mounts::ProbeRequest recovery_request(const std::vector<mounts::MountPoint>& selected,
                                       std::chrono::milliseconds timeout, bool every) {
   mounts::ProbeRequest request;
-  request.wanted = configured(selected);
+  request.wanted = selected; // those that sharefs.yaml has; the others have only a mount point
+  std::erase_if(request.wanted, [](const mounts::MountPoint& point) { return point.server.empty(); });
   // --all also means every NFS mount that sharefs.yaml does not have; a path that it does not have is found in the
   // mount table.
   request.others = every || request.wanted.size() < selected.size();
@@ -46,7 +41,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     std::erase_if(seen.states, [&](const mounts::MountState& state) {
       return std::ranges::find(selected, state.point.target, &mounts::MountPoint::target) == selected.end();
     });
-  auto recovery = probe_recovery(context, std::move(seen), configured(selected));
+  auto recovery = probe_recovery(context, std::move(seen));
   recovery.force = arguments.flag("force");
   recovery.moved = arguments.flag("moved");
   const auto plan = mounts::plan_recovery(recovery);

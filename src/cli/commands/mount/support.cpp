@@ -166,10 +166,9 @@ void report_holders_of_different(Context& context, const mounts::Observation& se
   });
 }
 
-mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
-                                       std::vector<mounts::MountPoint> wanted) {
+mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen) {
   const ui::Console::Progress progress(context.console, "asking again");
-  return mounts::probe_recovery(context.system, std::move(seen), std::move(wanted));
+  return mounts::probe_recovery(context.system, std::move(seen));
 }
 
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report) {
@@ -216,7 +215,7 @@ void add_states(Context& context, const std::vector<mounts::MountState>& states)
 
 namespace {
 
-constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
+constexpr std::chrono::milliseconds k_longest_look{2000}, k_pending_deadline{500};
 
 /// Removes the steps for directories that already are ordinary ones. A directory on which something is mounted is not
 /// examined.
@@ -245,7 +244,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   request.path_deadline = scope.path_deadline();
   TRY_ASSIGN(auto seen, observe(context, request));
   MountWork work{std::move(seen), {}};
-  work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
+  work.plan = mounts::plan_mounts(work.seen, scope.remount);
   const auto at_boot = scope.boot || scope.caches ? mounts::read_boot_facts(context.system) : mounts::BootFacts{};
   if (scope.boot) {
     const auto boot = mounts::plan_boot(context.system, at_boot, work.seen, work.plan.blocked);

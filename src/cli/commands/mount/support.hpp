@@ -46,8 +46,7 @@ void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts
 void report_holders_of_different(Context& context, const mounts::Observation& seen);
 
 /// Calls mounts::probe_recovery with a progress line.
-mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
-                                       std::vector<mounts::MountPoint> wanted);
+mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen);
 
 /// Return the targets of the Mount (and Remount) or Unmount steps that were done, or were done already. Staged images
 /// are left out, because they are not mounts of sharefs.yaml.
