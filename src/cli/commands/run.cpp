@@ -125,7 +125,7 @@ void seed_caches(Context& context, const cachefix::RunPlan& decision, const cach
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<tree::CopyReport> seeded;
     {
-      const ui::Console::Progress progress(context.console, "copying " + to_utf8(shared));
+      const ui::Progress progress(context.console, "copying " + to_utf8(shared));
       seeded = cachefix::seed_cache(resolved, directory, local.min_free_bytes, k_seed_deadline);
     }
     if (!seeded)

@@ -309,7 +309,7 @@ constexpr std::array k_parts{PartSpec{"mounts", examine_mounts}, PartSpec{"expor
 /// Examines one part. An exception in it becomes a diagnosis of the part, so that the other parts are still examined.
 void examine_one(const PartSpec& spec, const PartInput& input, Part& part) {
   try {
-    const ui::Console::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
+    const ui::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
     spec.examine(input, part);
   } catch (...) {
     part.found.push_back({Severity::error, "SF602", spec.name, reason_of(std::current_exception()), "", ""});
