@@ -146,9 +146,7 @@ Result<std::optional<exports::Request>> find_exports(sys::System& system, const 
   all.flags = {"all"};
   if (remove)
     all.flags.insert("remove");
-  return export_request(system, config, all, own, files).map([](exports::Request&& request) {
-    return std::optional(std::move(request));
-  });
+  return export_request(system, config, all, own, files);
 }
 
 std::string describe(const HostPart& part) {
