@@ -91,6 +91,11 @@ void Context::report(const Diagnoses& diagnoses) {
     console.diagnoses(fresh);
 }
 
+void Context::message_once(const std::string& text) {
+  if (m_said.insert(text).second)
+    console.message(text);
+}
+
 std::string undo_command(const Context& context, const std::string& id) {
   const auto& root = context.flags.root;
   const bool is_worker =

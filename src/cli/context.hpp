@@ -73,6 +73,8 @@ class Context {
   [[nodiscard]] std::string config_path() const;
   /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
   void report(const Diagnoses& diagnoses);
+  /// Prints the text, unless it was printed before: a plan may be made again.
+  void message_once(const std::string& text);
   /// Prints a table, whose rows are also the list `name` in the envelope; `nothing` is said if the table is empty.
   void show(const ui::Table& table, const char* name, Json rows, std::string_view nothing = {});
 
@@ -81,6 +83,7 @@ class Context {
 
   std::optional<Result<config::Config>> m_config;
   std::set<Diagnosis> m_reported;
+  std::set<std::string> m_said;
   bool m_warned = false; ///< the warning about an unreadable configuration was given
 };
 

@@ -49,7 +49,7 @@ Result<void> work_without_lock(Context& context, const Proposal& proposal, std::
 Executed apply(Context& context, const Proposal& proposal, const plan::Journal& journal, const sys::Identity& identity,
                std::optional<plan::HostLock>& lock, const std::string& state) {
   const auto& plan = proposal.plan;
-  ui::Console::Progress progress(context.console, "working", plan.steps.size());
+  ui::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
   options.command = shell_join(context.argv);
   options.identity = identity;

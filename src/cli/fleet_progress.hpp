@@ -19,7 +19,7 @@ class FleetProgress {
  private:
   Context& m_context;
   std::string m_what;
-  ui::Console::Progress m_line;
+  ui::Progress m_line;
   sys::Deadline m_begin = sys::Clock::now();
   std::map<std::string, tree::Progress> m_nodes;
   std::chrono::seconds m_reported{0};

@@ -18,7 +18,7 @@ namespace {
 tree::OnProgress progress_of(Context& context, const std::string& what) {
   const auto space = std::min(what.find(' '), what.size());
   const auto object = what.substr(std::min(space + 1, what.size()));
-  const auto shown = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
+  const auto shown = std::make_shared<ui::Progress>(context.console, what.substr(0, space));
   shown->update(object);
   return [&context, what, object, shown, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
     // The numbers come first, so that a narrow terminal cuts off the path.

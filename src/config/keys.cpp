@@ -308,7 +308,7 @@ std::string Key::fallback() const {
 }
 
 std::string Key::value_text(std::string_view quote) const {
-  constexpr std::array<std::pair<ValueType, std::string_view>, 8> k_names{
+  constexpr std::array<std::pair<ValueType, std::string_view>, 10> k_names{
       {{ValueType::text, "text"},
        {ValueType::remote, "text"},
        {ValueType::path, "path"},
@@ -316,14 +316,14 @@ std::string Key::value_text(std::string_view quote) const {
        {ValueType::mode, "mode"},
        {ValueType::text_list, "list of text"},
        {ValueType::path_list, "path or list of paths"},
-       {ValueType::mapping, "mapping"}}};
-  if (type == ValueType::word_or_mapping)
-    return "list of text or mappings";
-  if (type == ValueType::mappings)
-    return "mapping or list of mappings";
+       {ValueType::mapping, "mapping"},
+       {ValueType::mappings, "mapping or list of mappings"},
+       {ValueType::word_or_mapping, "list of text or mappings"}}};
+  if (type == ValueType::mapping && is_element())
+    return "list of mappings";
   for (const auto& [known, words] : k_names)
     if (known == type)
-      return is_element() ? "list of mappings" : std::string(words);
+      return std::string(words);
   const auto words = fmt::format("{0}{1}{0}", quote, join(choice_list(), fmt::format("{0}, {0}", quote)));
   return type == ValueType::access ? words + " or mapping" : words;
 }

@@ -268,7 +268,7 @@ class Reader {
       if (key.unique)
         check_unique(node, key, at);
       if (key.type == ValueType::remote)
-        m_remotes.push_back({parse_source(node.text).server, node.place});
+        m_servers.push_back({parse_source(node.text).server, node.place});
       return true;
     }
     return false;
@@ -335,7 +335,7 @@ class Reader {
       mount.address = known == addresses.end() ? mount.server : std::string(known->second);
     }
     std::size_t comparisons = 0;
-    for (const auto& [server, place] : m_remotes) {
+    for (const auto& [server, place] : m_servers) {
       // A host that `servers:` does not describe is allowed, unless it looks like a misspelt name of `servers:`.
       const bool full_name = server.find_first_of(".:") != std::string::npos; // or an address
       if (full_name || addresses.contains(server))
@@ -350,14 +350,10 @@ class Reader {
     }
   }
 
-  struct FoundRemote {
-    std::string server;
-    Place place;
-  };
   const Source& m_source;
   Problems& m_problems;
   std::unordered_map<std::string, Position> m_unique; ///< the first position of each value
-  std::vector<FoundRemote> m_remotes;
+  std::vector<Position> m_servers;                    ///< the names of servers in `mounts:`
 };
 
 } // namespace

@@ -44,7 +44,6 @@ class Console {
     m_options.verbose = verbose;
   }
   void set_errors_only() { m_options.quiet = m_options.errors_only = true; }
-  std::ostream& out() { return m_out; }
 
   void message(std::string_view text); ///< a line on stderr; nothing when quiet
   void warning(std::string_view text, std::string_view hint = {});
@@ -68,7 +67,6 @@ class Console {
   /// first.
   bool confirm(std::string_view question);
 
-  using Progress = ui::Progress;
   StatusLine& status_line() { return m_err; }
 
  private:

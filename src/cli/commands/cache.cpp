@@ -31,14 +31,6 @@ std::int64_t seconds_now(Context& context) {
   return std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
 }
 
-Json cache_json(const cachefix::CacheEntry& entry) {
-  return {{"path", to_utf8(entry.path)},
-          {"stands_for", to_utf8(entry.stands_for)},
-          {"bytes", entry.bytes},
-          {"used", entry.used},
-          {"in_use", !entry.in_use.empty()}};
-}
-
 Result<int> cache_list(Context& context, const Arguments&) {
   TRY_ASSIGN(const auto caches, list_own_caches(context));
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
@@ -49,7 +41,11 @@ Result<int> cache_list(Context& context, const Arguments&) {
                {format_bytes(entry.bytes)},
                {cachefix::age_of(entry, seconds_now(context))},
                {entry.in_use}});
-    json.push_back(cache_json(entry));
+    json.push_back({{"path", to_utf8(entry.path)},
+                    {"stands_for", to_utf8(entry.stands_for)},
+                    {"bytes", entry.bytes},
+                    {"used", entry.used},
+                    {"in_use", !entry.in_use.empty()}});
   }
   context.show(table, "caches", std::move(json), "no caches of `sharefs run` on this host");
   return k_exit_ok;

@@ -125,7 +125,7 @@ void seed_caches(Context& context, const cachefix::RunPlan& decision, const cach
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<tree::CopyReport> seeded;
     {
-      const ui::Console::Progress progress(context.console, "copying " + to_utf8(shared));
+      const ui::Progress progress(context.console, "copying " + to_utf8(shared));
       seeded = cachefix::seed_cache(resolved, directory, local.min_free_bytes, k_seed_deadline);
     }
     if (!seeded)
@@ -186,8 +186,7 @@ Argv make_node_words(Context& context, const Arguments& arguments, cachefix::Fac
   for (const std::string option : {"keep", "local"})
     for (const std::string& value : arguments.list(option))
       words.insert(words.end(), {"--" + option, value});
-  if (!context.flags.config.empty())
-    words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
+  words = with_config(context, std::move(words));
   if (context.flags.verbose)
     words.emplace_back("--verbose");
   words.emplace_back("--");
@@ -273,9 +272,8 @@ Result<cachefix::Guard> guard_of(Context& context, const CacheChoices& choices) 
     return fail(ErrorCode::not_found, "SHAREFS_GUARD is 0");
   TRY_ASSIGN(auto directory,
              cachefix::find_guard(context.system, context.system.entry({.path = "/proc/self/exe"}).link_target));
-  const std::string& named = context.flags.config;
   return cachefix::Guard{std::move(directory), choices.caches.build, cachefix::kept_variables(choices.rules.user),
-                         named.empty() ? named : normalize_path(named, context.host.working_directory)};
+                         context.flags.config.empty() ? "" : context.config_path()};
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {

@@ -201,7 +201,7 @@ TEST_CASE("progress: none without a terminal, with json or quiet", "[console]") 
   options.json = true;
   Screen screen(options);
   {
-    Console::Progress progress(screen.console, "working", 3);
+    Progress progress(screen.console, "working", 3);
     progress.advance("x");
   }
   CHECK(screen.err.str().empty());

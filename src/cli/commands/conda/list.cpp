@@ -15,17 +15,12 @@ namespace {
 using conda::Availability;
 using conda::ListedEnvironment;
 
-/// Returns the jobs without those that are known to have ended.
-std::vector<conda::Job> running_jobs(const ListedEnvironment& row) {
-  auto jobs = row.jobs;
-  std::erase_if(jobs, [](const conda::Job& job) { return job.runs == false; });
-  return jobs;
-}
-
+/// Names the jobs, without those that are known to have ended.
 std::string jobs_text(const ListedEnvironment& row) {
   constexpr std::size_t k_named = 3;
   std::vector<std::string> words;
-  const auto jobs = running_jobs(row);
+  auto jobs = row.jobs;
+  std::erase_if(jobs, [](const conda::Job& job) { return job.runs == false; });
   for (const auto& job : jobs)
     if (words.size() < k_named)
       words.push_back(fmt::format("{}:{}{}", job.host, job.pid, job.runs ? "" : "?"));
@@ -56,6 +51,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                    {.name = "GUARD"},
                    {.name = "VERIFIED"},
                    {.name = "STATE", .truncate = true}});
+  auto json = Json::array();
   for (const auto& row : rows) {
     const bool good = row.availability == Availability::good;
     table.add({{row.name.empty() ? "-" : row.name},
@@ -70,18 +66,11 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                {row.has_guard ? "yes" : ""},
                {row.verified == 0 ? "" : format_time(row.verified)},
                {state_text(row), good ? ui::Colour::none : ui::Colour::red}});
-  }
-  context.console.show(table);
-}
-
-Json rows_json(const std::vector<ListedEnvironment>& rows) {
-  auto all = Json::array();
-  for (const auto& row : rows) {
-    auto& one = all.emplace_back(json_of(row));
+    auto& one = json.emplace_back(json_of(row));
     one["user"] = "";
     one["changed_by"] = row.holder ? Json(row.holder->text()) : Json();
   }
-  return all;
+  context.show(table, "environments", std::move(json));
 }
 
 Result<int> list_environments(Context& context, const Arguments& arguments) {
@@ -92,9 +81,7 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
     context.console.error(nobody_may(context, found.store));
   const auto& rows = found.environments;
   context.envelope.fields["store"] = to_utf8(found.store);
-  context.envelope.fields["environments"] = rows_json(rows);
-  if (!rows.empty())
-    show_environments(context, rows);
+  show_environments(context, rows);
   context.report(found.found);
   if (rows.empty() && !only.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no environment `{}`", only),

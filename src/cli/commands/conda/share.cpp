@@ -105,22 +105,20 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
 Result<int> run_share(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/")
     return fail(ErrorCode::unsupported, "environments are shared on a running system: --root is not possible here");
-  const auto where = store_name(context, arguments.positional.front());
-  const auto limit = limit_of(arguments);
-  if (!where || !limit)
-    return fail(where ? limit.error() : where.error());
-  TRY(conda::check_prefix(join_path(where->store, where->name)));
-  TRY_ASSIGN(const auto store, find_store(context, where->store));
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
+  TRY_ASSIGN(const auto limit, limit_of(arguments));
+  TRY(conda::check_prefix(join_path(where.store, where.name)));
+  TRY_ASSIGN(const auto store, find_store(context, where.store));
   sys::install_interrupt_handlers();
-  TRY_ASSIGN(const auto source, find_source(context, arguments, *where));
+  TRY_ASSIGN(const auto source, find_source(context, arguments, where));
   if (source.entry.kind != sys::EntryKind::symlink)
     if (const auto done = choose_worker(context, store, source, arguments))
       return *done;
   if (store.by) // it is shared already, and root may not be able to read what is left to do
     return work_as(context, {.user = source.actor.user,
-                             .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
+                             .why = fmt::format("root of this host may not read {} (root_squash)", where.store),
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});
-  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store, where->name, source,
+  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store, where.name, source,
                                                   context.environment("CONDA_PREFIX").value_or(""), say_to(context)));
   if (sharing.step == conda::ShareStep::nothing) {
     context.console.message(fmt::format("{} is a link to the shared environment already", source.path));
@@ -131,9 +129,9 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  sharing.bytes_per_second = *limit;
+  sharing.bytes_per_second = limit;
   sharing.no_guard = arguments.flag("no-guard");
-  sharing.settings = generation_settings(context, where->name, !sharing.no_guard);
+  sharing.settings = generation_settings(context, where.name, !sharing.no_guard);
   return execute_sharing(context, sharing);
 }
 

@@ -89,12 +89,10 @@ Result<plan::HostLock> lock_staging(Context& context) {
 }
 
 Result<conda::CopySettings> copying_by(Context& context, const Arguments& arguments) {
-  const auto limit = limit_of(arguments);
-  auto upstreams = upstreams_of(context, arguments);
-  if (!limit || !upstreams)
-    return fail(limit ? upstreams.error() : limit.error());
-  return conda::CopySettings{.copying = {.bytes_per_second = *limit, .wait = context.flags.wait},
-                             .upstreams = std::move(*upstreams),
+  TRY_ASSIGN(const auto limit, limit_of(arguments));
+  TRY_ASSIGN(auto upstreams, upstreams_of(context, arguments));
+  return conda::CopySettings{.copying = {.bytes_per_second = limit, .wait = context.flags.wait},
+                             .upstreams = std::move(upstreams),
                              .fetched = note_of_fetched(context),
                              .lock = [&context] { return lock_staging(context); }};
 }
@@ -242,7 +240,7 @@ extern const CommandSpec k_conda_stage_command{
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",
     .changes = true,
-    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 0, .max = 1},
+    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .max = 1},
     .options = {k_limit_option,
                 {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},
                 {.names = "--mount", .help = "mount what is staged and not mounted, as after a boot; asks no share"},

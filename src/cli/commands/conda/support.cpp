@@ -314,7 +314,7 @@ Result<conda::PermittedEntries> see_store(Context& context, const std::string& s
 
 void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by) {
   if (by)
-    context.console.message(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));
+    context.message_once(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));
 }
 
 std::optional<Result<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task) {

@@ -101,7 +101,7 @@ Result<conda::PermittedEntries> see_store(Context& context, const std::string& s
 /// Returns the error for a `path` that root may not read, and no other user for root either; the hint says where it can
 /// be done.
 Error nobody_may(Context& context, const std::string& path);
-/// Prints as which user root has read the path, if not as root.
+/// Prints once as which user root has read the path, if not as root.
 void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by);
 
 /// A command of root that is run as another user.

@@ -11,6 +11,7 @@
 #include "cli/commands/conda/support.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/stage/stage.hpp"
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
 #include "exports/diagnose.hpp"
@@ -180,9 +181,7 @@ void examine_mounts(const PartInput& input, Part& part) {
   }
   if (!seen->states.empty())
     part.seen = count_of(seen->states.size(), "mount");
-  const auto users =
-      input.config != nullptr && input.config->conda ? input.config->conda->users() : std::vector<std::string>();
-  part.found = mounts::diagnose_host(context.system, *seen, users, request.path_deadline);
+  part.found = mounts::diagnose_host(context.system, *seen, readers(context), request.path_deadline);
 
   std::vector<std::string> unsure; // mount points whose options are not known, or that are not mounted
   std::vector<mounts::MountPoint> ready;
@@ -264,11 +263,9 @@ void examine_conda(const PartInput& input, Part& part) {
 
 /// Returns the first user of sharefs.yaml whom this host knows, or else `nobody`.
 sys::User choose_user(Context& context) {
-  const auto config = context.config_if_any();
-  if (config && *config != nullptr && (*config)->conda)
-    for (const auto& name : (*config)->conda->users())
-      if (auto user = context.system.user(name); user && user->uid != 0)
-        return *user;
+  for (const auto& name : readers(context))
+    if (auto user = context.system.user(name); user && user->uid != 0)
+      return *user;
   constexpr unsigned k_nobody = 65534;
   return {"nobody", k_nobody, k_nobody, {k_nobody}, "/"};
 }
@@ -311,7 +308,7 @@ constexpr std::array k_parts{PartSpec{"mounts", examine_mounts}, PartSpec{"expor
 /// Examines one part. An exception in it becomes a diagnosis of the part, so that the other parts are still examined.
 void examine_one(const PartSpec& spec, const PartInput& input, Part& part) {
   try {
-    const ui::Console::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
+    const ui::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
     spec.examine(input, part);
   } catch (...) {
     part.found.push_back({Severity::error, "SF602", spec.name, reason_of(std::current_exception()), "", ""});

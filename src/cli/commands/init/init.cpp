@@ -44,14 +44,6 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
   return there;
 }
 
-Result<int> print_text(Context& context, const InitFacts& facts) {
-  const auto text = init_text(facts);
-  context.envelope.fields["text"] = to_utf8(text);
-  context.console.print(text);
-  context.console.message("the file has " + summary_of(facts, text));
-  return k_exit_ok;
-}
-
 Result<int> run_init(Context& context, const Arguments& arguments) {
   const auto given = arguments.value("output").value_or("");
   const bool print = given == k_standard_output;
@@ -62,9 +54,13 @@ Result<int> run_init(Context& context, const Arguments& arguments) {
   if (needs_root && context.system.identity().uid != 0)
     return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
   TRY_ASSIGN(const auto facts, find_init_facts(context.system, context.flags.root == "/"));
-  if (print)
-    return print_text(context, facts);
   const auto text = init_text(facts);
+  if (print) {
+    context.envelope.fields["text"] = to_utf8(text);
+    context.console.print(text);
+    context.console.message("the file has " + summary_of(facts, text));
+    return k_exit_ok;
+  }
   TRY_ASSIGN(const auto plan, plan_file(there, text));
   context.envelope.fields["file"] = to_utf8(path);
   TRY_ASSIGN(const auto executed, execute(context, plan, ""));

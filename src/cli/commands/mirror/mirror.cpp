@@ -176,7 +176,7 @@ Argv words_for(Context& context, const std::string& work, const std::vector<Mirr
 /// Measures each mirror on this machine. Errors: `not_found` for a missing directory, `timeout` on a dead mount.
 Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::vector<Mirror>& mirrors) {
   std::vector<fleet::Difference> sizes;
-  ui::Console::Progress progress(context.console, "reading", mirrors.size());
+  ui::Progress progress(context.console, "reading", mirrors.size());
   for (const auto& mirror : mirrors) {
     progress.advance(mirror.path);
     // Another user's link could lead root to files that others may not read.

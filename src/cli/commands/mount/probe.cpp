@@ -84,7 +84,7 @@ void show(Context& context, const sys::NfsProbe& probe, const std::string& path)
     versions.add(
         {{fmt::format("NFS {}", version)}, {answer, answer == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
   }
-  context.console.out() << "\n";
+  context.console.print("\n");
   context.console.show(versions);
   std::map<std::string, std::string> permissions; // by directory
   for (const auto& one : probe.access)
@@ -102,7 +102,7 @@ void show(Context& context, const sys::NfsProbe& probe, const std::string& path)
     if (!listed.contains(one.directory))
       exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one)}});
   if (!exports.empty())
-    context.console.out() << "\n";
+    context.console.print("\n");
   context.console.show(exports);
 }
 

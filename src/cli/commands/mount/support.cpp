@@ -118,7 +118,7 @@ Result<void> require_root_for_mounts(const Context& context) {
 }
 
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request) {
-  const ui::Console::Progress progress(context.console, request.servers ? "asking the servers" : "reading the mounts");
+  const ui::Progress progress(context.console, request.servers ? "asking the servers" : "reading the mounts");
   return mounts::probe(context.system, request);
 }
 
@@ -167,7 +167,7 @@ void report_holders_of_different(Context& context, const mounts::Observation& se
 }
 
 mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen) {
-  const ui::Console::Progress progress(context.console, "asking again");
+  const ui::Progress progress(context.console, "asking again");
   return mounts::probe_recovery(context.system, std::move(seen));
 }
 

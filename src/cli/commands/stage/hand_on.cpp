@@ -58,18 +58,6 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// Returns the numbers of the nodes that serve the node `place`, nearest first. In a chain each node receives and sends
-/// at the full speed of one link; if a chain would be too long, each node serves two.
-std::vector<std::size_t> before(std::size_t place, std::size_t nodes) {
-  constexpr std::size_t k_most_in_chain = 16;
-  std::vector<std::size_t> numbers;
-  while (place > 0) {
-    place = nodes <= k_most_in_chain ? place - 1 : (place - 1) / 2;
-    numbers.push_back(place);
-  }
-  return numbers;
-}
-
 /// Asks the nodes, one after the other until one can do it, for the survey of the directory or, with `packs`, to make
 /// its image.
 Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
@@ -97,10 +85,15 @@ Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, c
 } // namespace
 
 void assign_upstreams(fleet::Request& job) {
+  constexpr std::size_t k_most_in_chain = 16;
   for (std::size_t place = 0; place < job.nodes.size(); ++place) {
-    std::vector<std::string> names;
-    for (const auto number : before(place, job.nodes.size()))
-      names.push_back(job.nodes[number].name);
+    std::vector<std::string> names; // of the nodes that serve this one, nearest first
+    for (auto at = place; at > 0;) {
+      // In a chain each node receives and sends at the full speed of one link; if a chain would be too long, each node
+      // serves two.
+      at = job.nodes.size() <= k_most_in_chain ? at - 1 : (at - 1) / 2;
+      names.push_back(job.nodes[at].name);
+    }
     if (!names.empty())
       job.nodes[place].words = "--upstreams " + join(names, ",");
   }

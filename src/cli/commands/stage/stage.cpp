@@ -20,6 +20,9 @@ namespace sharefs::cli {
 
 namespace {
 
+/// The directory of copies in a directory for caches.
+constexpr std::string_view k_copies = "staged";
+
 /// Returns the directory of images. The default is below `conda.store`, which has one owner: root mounts no other
 /// user's images.
 Result<std::string> image_store(const config::Config& config) {
@@ -31,18 +34,13 @@ Result<std::string> image_store(const config::Config& config) {
               "add `stage: {store: /PATH/ON/SHARE}`");
 }
 
-/// Returns the directory of copies in a user's directory for caches.
-std::string copies_below(const std::string& own) {
-  return join_path(own, "staged");
-}
-
 /// Returns `stage.at`, or the default directory of root's copies.
 std::string staged_for_all(const config::Config& config) {
   if (config.stage && !config.stage->at.empty())
     return config.stage->at;
   for (const auto& local : config.caches.local)
     if (local.find('$') == std::string::npos)
-      return join_path(local, "staged");
+      return join_path(local, k_copies);
   return "/var/cache/sharefs/staged";
 }
 
@@ -61,7 +59,7 @@ Result<std::string> place_of_copies(Context& context) {
   const auto root = cachefix::find_local_root(context.system, choices.local, context.system.identity());
   if (root.directory.empty())
     return fail(ErrorCode::config, root.problem, root.hint);
-  return copies_below(root.directory);
+  return join_path(root.directory, k_copies);
 }
 
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
@@ -271,7 +269,7 @@ std::set<std::string> staged_paths_directories(Context& context) {
     return directories;
   if (const auto choices = choices_of(context))
     for (const auto& own : cachefix::own_directories(context.system, choices->local, context.system.identity()))
-      directories.insert(copies_below(own));
+      directories.insert(join_path(own, k_copies));
   return directories;
 }
 
@@ -302,10 +300,7 @@ extern const CommandSpec k_stage_command{
                "sharefs stage --list\n"
                "sharefs stage --drop /data/share/datasets/c4",
     .changes = true,
-    .positional = {.name = "PATH|ENV",
-                   .help = "a directory of the share, or an environment of the store",
-                   .min = 0,
-                   .max = 1},
+    .positional = {.name = "PATH|ENV", .help = "a directory of the share, or an environment of the store", .max = 1},
     .options = {k_limit_option,
                 {.names = "--list", .help = "list the copies on this host"},
                 {.names = "--drop", .help = "remove its copies, or the one with this hash (--list)"},

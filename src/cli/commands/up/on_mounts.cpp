@@ -67,17 +67,15 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     return {}; // a user without a home in the plan, who only reads it
   TRY_ASSIGN(auto links, std::move(probed));
   auto& [request, state] = links;
-  if (auto why = no_links_yet(*state.store, part); !why.empty()) {
-    on.messages.push_back(std::move(why));
+  if (const auto why = no_links_yet(*state.store, part); !why.empty()) {
+    context.message_once(why);
     return {};
   }
   if (const auto absent = conda::take_absent_homes(state); !absent.empty())
-    on.messages.push_back("no links here for " + join(absent, ", "));
+    context.message_once("no links here for " + join(absent, ", "));
   if (state.homes.empty())
     return {};
-  if (const auto& by = state.store->by)
-    on.messages.push_back(
-        fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request.store, by->name));
+  report_reader(context, request.store, state.store->by);
   auto found = conda::diagnose(state, request);
   conda::lower_not_shared_yet(found);
   const bool usable = conda::is_usable(*state.store);

@@ -34,7 +34,6 @@ struct OnMounts {
   plan::Plan plan;
   std::size_t made = 0; ///< the number of its first steps that make directories of `shares:`
   Diagnoses found;
-  std::vector<std::string> messages;
   std::size_t failed = 0; ///< number of mounts, homes and stores for which something cannot be done
 };
 /// Plans the directories of `shares:` on the `ready` mounts. Those that cannot be set are reported (SF243).

@@ -81,17 +81,15 @@ class Self {
   sys::Deadline m_end = sys::deadline_in(k_names_deadline);
 };
 
-/// Returns the clients of the server's exports that contain the mount; nullopt if the file does not have them.
-std::optional<std::vector<std::string>> clients_of(const config::Config& config, const mounts::MountPoint& point) {
-  std::optional<std::vector<std::string>> clients;
+/// Returns the clients of the server's exports that contain the mount. They are empty if the file has no such export,
+/// because each has clients.
+std::vector<std::string> clients_of(const config::Config& config, const mounts::MountPoint& point) {
+  std::vector<std::string> clients;
   for (const auto& server : config.servers)
     for (const auto& entry : server.exports)
       if (server.name == point.server_name && is_under(normalize_path(point.path), normalize_path(entry.path)))
-        for (const auto& client : entry.clients) {
-          if (!clients)
-            clients.emplace();
-          clients->insert(clients->end(), client.hosts.begin(), client.hosts.end());
-        }
+        for (const auto& client : entry.clients)
+          clients.insert(clients.end(), client.hosts.begin(), client.hosts.end());
   return clients;
 }
 
@@ -105,8 +103,8 @@ HostPart find_part(sys::System& system, const config::Config& config) {
     const bool serves = point.here || std::ranges::any_of(part.own.servers, [&](const config::Server* server) {
                           return server->name == point.server_name;
                         });
-    const auto clients = serves ? std::nullopt : clients_of(config, point);
-    if (serves || !clients || self.may_be(*clients))
+    const auto clients = serves ? std::vector<std::string>{} : clients_of(config, point);
+    if (clients.empty() || self.may_be(clients))
       part.mounts.push_back(std::move(point));
     else
       part.elsewhere.push_back(point.name);
@@ -148,9 +146,7 @@ Result<std::optional<exports::Request>> find_exports(sys::System& system, const 
   all.flags = {"all"};
   if (remove)
     all.flags.insert("remove");
-  return export_request(system, config, all, own, files).map([](exports::Request&& request) {
-    return std::optional(std::move(request));
-  });
+  return export_request(system, config, all, own, files);
 }
 
 std::string describe(const HostPart& part) {

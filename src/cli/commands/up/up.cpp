@@ -9,7 +9,6 @@
 #include "cli/execute.hpp"
 #include "mounts/watch/daemon.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -52,14 +51,6 @@ class BringUp {
   }
 
  private:
-  /// Prints the text once, also if the plan is made again.
-  void message_once(const std::string& text) {
-    if (std::ranges::find(m_messages, text) != m_messages.end())
-      return;
-    m_messages.push_back(text);
-    m_context.console.message(text);
-  }
-
   Result<Proposal> propose() {
     Proposal proposal{{}, "all is as sharefs.yaml says: nothing to do"};
     auto& plan = proposal.plan;
@@ -95,11 +86,11 @@ class BringUp {
   plan::Plan plan_watch() {
     const auto daemon = mounts::watch::probe_daemon(m_context.system);
     if (!daemon.systemd)
-      message_once(
+      m_context.message_once(
           "watch: systemd does not run here; have `sharefs watch` started by what starts services on this host");
     else if (daemon.unit_file.empty())
-      message_once(fmt::format("watch: there is no {} here, which comes with the package of sharefs",
-                               mounts::watch::k_watch_unit));
+      m_context.message_once(fmt::format("watch: there is no {} here, which comes with the package of sharefs",
+                                         mounts::watch::k_watch_unit));
     return mounts::watch::plan_daemon(daemon, true);
   }
 
@@ -116,8 +107,6 @@ class BringUp {
 
   Result<void> plan_shares_and_links() {
     TRY_ASSIGN(m_on, plan_on_mounts(m_context, m_config, &m_part, *m_mounts, m_good, m_scope.path_deadline()));
-    for (const auto& text : m_on.messages)
-      message_once(text);
     m_context.report(m_on.found);
     return {};
   }
@@ -179,7 +168,6 @@ class BringUp {
   bool m_has_later_plan = false; ///< what is on mounts is planned after the first plan is done
   bool m_later_applied = false;
   OnMounts m_on;
-  std::vector<std::string> m_messages;
   std::size_t m_done = 0, m_failed = 0; ///< executed plans
 };
 
