@@ -11,9 +11,8 @@ nlohmann::ordered_json bytes_to_json(std::string_view bytes) {
 std::optional<std::string> bytes_from_json(const nlohmann::ordered_json& json) {
   if (json.is_string())
     return json.get<std::string>();
-  if (!json.is_object() || !json.contains("base64") || !json["base64"].is_string())
-    return std::nullopt;
-  return decode_base64(json["base64"].get<std::string>());
+  const auto& encoded = member(json, "base64");
+  return encoded.is_string() ? decode_base64(encoded.get_ref<const std::string&>()) : std::nullopt;
 }
 
 } // namespace sharefs

@@ -222,7 +222,7 @@ class Packer {
     }
     for (const auto& entry : m_added) {
       const auto text = std::ranges::find(m_packing.added, entry.path, &AddedFile::path)->text;
-      TRY(put(tar, entry, [&] { return tar.content(text); }));
+      TRY(put(tar, entry, [&] { return tar.write(text); }));
     }
     const int error = tar.end();
     m_pipe_broke = error == EPIPE;
@@ -258,7 +258,7 @@ class Packer {
     const auto head = std::string_view(content.bytes).substr(0, k_head);
     if (m_packing.leaves_out && m_packing.leaves_out(entry, head, [&](const auto& path) { return find(path); }))
       return {};
-    return put(tar, entry, [&] { return tar.content(content.bytes); });
+    return put(tar, entry, [&] { return tar.write(content.bytes); });
   }
 
   /// Writes the content of a large file. Returns 0 or errno.
@@ -267,7 +267,7 @@ class Packer {
     int error = 0;
     const int failed = reader_of(at).read(m_entries[at].path, [&](std::string_view piece) {
       done += piece.size();
-      error = done > m_entries[at].size ? ESTALE : tar.content(piece);
+      error = done > m_entries[at].size ? ESTALE : tar.write(piece);
       return error == 0;
     });
     if (failed != 0 || error != 0)

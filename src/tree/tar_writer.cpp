@@ -116,10 +116,6 @@ int TarWriter::add(const Entry& entry) {
   return write(bytes_of(header));
 }
 
-int TarWriter::content(std::string_view bytes) {
-  return write(bytes);
-}
-
 int TarWriter::end() {
   if (const int error = pad(); error != 0)
     return error;

@@ -9,14 +9,13 @@ class TarWriter {
   /// Writes to `pipe`. All entries have uid and gid 0, because mksquashfs gets the owner by its options.
   explicit TarWriter(int pipe) : m_pipe(pipe) {}
 
-  /// Writes the header of `entry`. For a file, content() must follow with exactly as many bytes as its size. Returns 0
-  /// or errno, like all functions here.
+  /// Writes the header of `entry`. For a file, write() must follow with exactly as many bytes as its size. Returns 0 or
+  /// errno, like all functions here.
   [[nodiscard]] int add(const Entry& entry);
-  [[nodiscard]] int content(std::string_view bytes);
+  [[nodiscard]] int write(std::string_view bytes);
   [[nodiscard]] int end();
 
  private:
-  int write(std::string_view bytes);
   int flush();
   int pad();
 

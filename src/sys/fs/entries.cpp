@@ -163,7 +163,7 @@ class Listener {
   /// Gives up all unanswered questions when the child sends nothing more, because it has ended or hangs as a whole.
   /// True if all questions were answered, so that the child can be used again.
   bool listen(WorkingChild& child) {
-    std::string asked = WireWriter().put(WireWriter().put(m_queues).bytes()).bytes();
+    std::string asked = WireWriter().put(m_queues).framed();
     Deadline silence_end = deadline_in(m_request.deadline + k_silence);
     std::size_t taken = 0;
     bool more = true;
