@@ -75,7 +75,7 @@ constexpr std::array<KindText, 20> k_texts{{
      false},
 }};
 
-const KindText& text_of(Kind kind) {
+const KindText& row_of(Kind kind) {
   return k_texts[std::min(static_cast<std::size_t>(kind), k_texts.size() - 1)];
 }
 
@@ -91,7 +91,7 @@ std::string first_of(const std::vector<std::string>& names) {
 }
 
 const char* to_string(Kind kind) {
-  return text_of(kind).name;
+  return row_of(kind).name;
 }
 
 Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation) {
@@ -99,7 +99,7 @@ Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation)
   std::erase_if(rest.found, [&](const Found& found) {
     // Closed files with several names or of other owners have no change in `modes`: they stay closed. A new generation
     // has copies of them, which are opened.
-    return text_of(found.kind).repaired &&
+    return row_of(found.kind).repaired &&
            (found.kind != Kind::closed || of_generation ||
             std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
   });
