@@ -308,26 +308,6 @@ void resolve_prefixes(const sys::Files& files, const std::string& path, std::vec
   }
 }
 
-const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string& prefix) {
-  const auto found = std::ranges::find(uses, prefix, &PrefixUse::prefix);
-  return found == uses.end() ? nullptr : &*found;
-}
-
-void note_resolved(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
-  for (auto& use : state.prefixes)
-    if (const auto* found = find_use(uses, use.prefix)) {
-      use.leads = found->leads;
-      use.certain = found->certain;
-    } else if (use.prefix == state.decision.right) {
-      use.leads = Leads::here;
-    }
-  for (auto& found : state.found)
-    if (const auto* use = found.kind == Kind::old_prefix ? find_use(uses, found.detail) : nullptr;
-        use != nullptr && use->leads == Leads::here)
-      found.kind = Kind::second_prefix;
-  std::ranges::stable_sort(state.found, {}, &Found::kind);
-}
-
 /// Finds a directory above a generation that keeps its users out. Only generations are checked, since an environment in
 /// a home may be private.
 void note_closed_above(sys::System& system, EnvironmentState& state) {
@@ -401,9 +381,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
                       if (!uses)
                         return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
                       resolve_prefixes(files, request.path, *uses);
-                      auto found = read_environment(reader, decide_prefixes(*uses, request), request);
-                      note_resolved(found, *uses);
-                      return found;
+                      return read_environment(reader, *uses, decide_prefixes(*uses, request), request);
                     });
   if (state && (state->own_group || !state->compiled.empty())) {
     if (auto owner = system.user(std::to_string(state->uid)))
