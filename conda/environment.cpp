@@ -75,7 +75,7 @@ constexpr std::array<KindText, 20> k_texts{{
      false},
 }};
 
-const KindText& text_of(Kind kind) {
+const KindText& row_of(Kind kind) {
   return k_texts[std::min(static_cast<std::size_t>(kind), k_texts.size() - 1)];
 }
 
@@ -91,7 +91,7 @@ std::string first_of(const std::vector<std::string>& names) {
 }
 
 const char* to_string(Kind kind) {
-  return text_of(kind).name;
+  return row_of(kind).name;
 }
 
 Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation) {
@@ -99,7 +99,7 @@ Diagnoses diagnose_unrepaired(const EnvironmentState& state, bool of_generation)
   std::erase_if(rest.found, [&](const Found& found) {
     // Closed files with several names or of other owners have no change in `modes`: they stay closed. A new generation
     // has copies of them, which are opened.
-    return text_of(found.kind).repaired &&
+    return row_of(found.kind).repaired &&
            (found.kind != Kind::closed || of_generation ||
             std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
   });
@@ -308,26 +308,6 @@ void resolve_prefixes(const sys::Files& files, const std::string& path, std::vec
   }
 }
 
-const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string& prefix) {
-  const auto found = std::ranges::find(uses, prefix, &PrefixUse::prefix);
-  return found == uses.end() ? nullptr : &*found;
-}
-
-void note_resolved(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
-  for (auto& use : state.prefixes)
-    if (const auto* found = find_use(uses, use.prefix)) {
-      use.leads = found->leads;
-      use.certain = found->certain;
-    } else if (use.prefix == state.decision.right) {
-      use.leads = Leads::here;
-    }
-  for (auto& found : state.found)
-    if (const auto* use = found.kind == Kind::old_prefix ? find_use(uses, found.detail) : nullptr;
-        use != nullptr && use->leads == Leads::here)
-      found.kind = Kind::second_prefix;
-  std::ranges::stable_sort(state.found, {}, &Found::kind);
-}
-
 /// Finds a directory above a generation that keeps its users out. Only generations are checked, since an environment in
 /// a home may be private.
 void note_closed_above(sys::System& system, EnvironmentState& state) {
@@ -401,9 +381,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
                       if (!uses)
                         return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
                       resolve_prefixes(files, request.path, *uses);
-                      auto found = read_environment(reader, decide_prefixes(*uses, request), request);
-                      note_resolved(found, *uses);
-                      return found;
+                      return read_environment(reader, *uses, decide_prefixes(*uses, request), request);
                     });
   if (state && (state->own_group || !state->compiled.empty())) {
     if (auto owner = system.user(std::to_string(state->uid)))

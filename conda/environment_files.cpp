@@ -27,14 +27,19 @@ constexpr std::uint32_t k_nobody = 65534, k_nobody_32 = 4294967294U;
 
 class EnvironmentCheck {
  public:
-  EnvironmentCheck(const EnvironmentReader& reader, const PrefixDecision& decision, const EnvironmentRequest& request)
+  EnvironmentCheck(const EnvironmentReader& reader, const std::vector<PrefixUse>& uses, const PrefixDecision& decision,
+                   const EnvironmentRequest& request)
       : m_reader(reader), m_decision(decision), m_request(request) {
     m_needles.emplace_back(decision.right);
     for (const auto* list : {&decision.replace, &decision.left})
       for (const auto& prefix : *list)
         m_needles.emplace_back(prefix);
-    for (const auto& needle : m_needles)
-      m_uses.push_back({needle.prefix()});
+    for (const auto& needle : m_needles) {
+      const auto known = std::ranges::find(uses, needle.prefix(), &PrefixUse::prefix);
+      const auto leads = needle.prefix() == decision.right ? Leads::here : Leads::nowhere;
+      m_uses.push_back(known != uses.end() ? *known : PrefixUse{needle.prefix(), leads});
+      m_uses.back().files = 0; // here all files are counted, not only scripts
+    }
   }
 
   EnvironmentState check(const std::string& path) {
@@ -72,6 +77,12 @@ class EnvironmentCheck {
   void note(Kind kind, const std::string& path, std::string detail = {}) {
     const std::scoped_lock lock(m_mutex);
     m_state.found.push_back({kind, path, std::move(detail)});
+  }
+
+  /// Notes that the file names a prefix to replace. Where that leads here it is another path of the same directory.
+  void note_old_prefix(const std::string& path, const std::string& prefix) {
+    const auto use = std::ranges::find(m_uses, prefix, &PrefixUse::prefix);
+    note(use != m_uses.end() && use->leads == Leads::here ? Kind::second_prefix : Kind::old_prefix, path, prefix);
   }
 
   void check_entry(const tree::Entry& entry) {
@@ -194,15 +205,13 @@ class EnvironmentCheck {
     }
     for (const auto& old : m_decision.replace)
       if (is_under(target, old)) {
-        note(Kind::old_prefix, entry.path, old);
-        auto identity = identity_of(entry);
-        identity.changed = 0;
+        note_old_prefix(entry.path, old);
         const std::scoped_lock lock(m_mutex);
         if (may_change(entry))
           m_state.links.push_back({.path = entry.path,
                                    .before = entry.target,
                                    .after = m_decision.right + target.substr(old.size()),
-                                   .identity = identity});
+                                   .identity = change_of(entry).identity});
         return;
       }
     if (!is_under(target, m_decision.right))
@@ -325,8 +334,8 @@ class EnvironmentCheck {
     auto replaced = replace_in(file, old, m_decision.right);
     for (const auto& from : replaced.named)
       if (from != m_decision.right)
-        note(Kind::old_prefix, entry.path,
-             recorded != nullptr && from == recorded->placeholder ? "the placeholder of its build" : from);
+        note_old_prefix(entry.path,
+                        recorded != nullptr && from == recorded->placeholder ? "the placeholder of its build" : from);
     if (!replaced.no_room.empty())
       return note(Kind::no_room, entry.path, replaced.no_room);
     if (replaced.after == file.bytes) {
@@ -432,9 +441,9 @@ class EnvironmentCheck {
 
 } // namespace
 
-EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
-                                  const EnvironmentRequest& request) {
-  return EnvironmentCheck(reader, decision, request).check(request.path);
+EnvironmentState read_environment(const EnvironmentReader& reader, const std::vector<PrefixUse>& uses,
+                                  const PrefixDecision& decision, const EnvironmentRequest& request) {
+  return EnvironmentCheck(reader, uses, decision, request).check(request.path);
 }
 
 } // namespace sharefs::conda

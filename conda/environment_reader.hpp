@@ -69,9 +69,9 @@ std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode);
 /// files would be searched for each of them.
 inline constexpr std::size_t k_most_prefixes = 100;
 Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
-/// Compares every file with its record.
-EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
-                                  const EnvironmentRequest& request);
+/// Compares every file with its record. `uses`: those of find_prefixes(), with `leads`.
+EnvironmentState read_environment(const EnvironmentReader& reader, const std::vector<PrefixUse>& uses,
+                                  const PrefixDecision& decision, const EnvironmentRequest& request);
 
 // The prefixes in one file of an environment that was read. Pure.
 

@@ -32,7 +32,8 @@ void kill_if_chosen([[maybe_unused]] std::size_t step, [[maybe_unused]] bool aft
 
 /// True if the action has its own deadline, which counts time without progress. It may take longer than its group.
 bool has_own_deadline(const Action& action) {
-  return std::holds_alternative<ChangeFiles>(action) || std::holds_alternative<RemoveTree>(action);
+  return std::holds_alternative<ChangeFiles>(action) || std::holds_alternative<RemoveTree>(action) ||
+         std::holds_alternative<SetTreeAccess>(action);
 }
 
 /// The state of one apply(), which its threads share. Each step's result is written by one thread only.

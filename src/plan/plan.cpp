@@ -72,12 +72,9 @@ Plan merge_nested_groups(Plan plan) {
         join(*groups.begin(), *found->second.begin());
     }
   }
-  std::map<std::string, std::string> new_names;
-  for (const auto& [name, step] : first_step)
-    new_names[name] = plan.steps[first_of(step)].group;
   for (auto& step : plan.steps)
-    if (!step.group.empty())
-      step.group = new_names[step.group];
+    if (!step.group.empty()) // the first step of a set keeps the name of its group
+      step.group = plan.steps[first_of(first_step[step.group])].group;
   return plan;
 }
 
