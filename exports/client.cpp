@@ -137,9 +137,8 @@ std::string Network::count() const {
 }
 
 bool looks_like_address(std::string_view name) {
-  const bool digits = std::all_of(name.begin(), name.end(), [](char byte) {
-    return byte == '.' || std::isdigit(static_cast<unsigned char>(byte)) != 0;
-  });
+  const bool digits = std::ranges::all_of(
+      name, [](char byte) { return byte == '.' || std::isdigit(static_cast<unsigned char>(byte)) != 0; });
   return (digits && name.find('.') != std::string_view::npos) || name.find(':') != std::string_view::npos;
 }
 

@@ -111,8 +111,8 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   }
   if (entry.kind != sys::EntryKind::directory)
     return;
-  const bool checked = std::all_of(line.begin(), line.end(),
-                                   [](const Export& client) { return !client.settings.has(k_no_subtree_check); });
+  const bool checked =
+      std::ranges::all_of(line, [](const Export& client) { return !client.settings.has(k_no_subtree_check); });
   if (mount != nullptr && !checked && !is_whole(*mount, entry.resolved))
     report(Severity::warning, "SF136",
            fmt::format("`{}` is a part of the file system on {}: a client that forges file handles reaches all of it",
@@ -217,7 +217,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
     // All are of one file, so their subjects differ only in the line and column.
-    std::stable_sort(found.begin(), found.end(), [](const Diagnosis& a, const Diagnosis& b) {
+    std::ranges::stable_sort(found, [](const Diagnosis& a, const Diagnosis& b) {
       return ::strverscmp(a.subject.c_str(), b.subject.c_str()) < 0;
     });
     all.insert(all.end(), found.begin(), found.end());

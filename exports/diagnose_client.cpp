@@ -63,9 +63,8 @@ bool is_bracketed_address(std::string_view name) {
 /// True for a wildcard that has only the characters of addresses, as `10.0.0.*`.
 bool is_address_wildcard(std::string_view name) {
   return name.find_first_of("0123456789") != std::string_view::npos && name.find('.') != std::string_view::npos &&
-         std::all_of(name.begin(), name.end(), [](char byte) {
-           return std::string_view("0123456789.*?[]-").find(byte) != std::string_view::npos;
-         });
+         std::ranges::all_of(
+             name, [](char byte) { return std::string_view("0123456789.*?[]-").find(byte) != std::string_view::npos; });
 }
 
 std::string network_of_wildcard(std::string_view name) {

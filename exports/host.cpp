@@ -19,8 +19,8 @@ std::vector<std::string> exports_in_order(std::vector<std::string> names) {
   std::erase_if(names, [](const std::string& name) {
     return name.starts_with('.') || !name.ends_with(".exports") || name == ".exports";
   });
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) { return ::strverscmp(a.c_str(), b.c_str()) < 0; });
+  std::ranges::sort(names,
+                    [](const std::string& a, const std::string& b) { return ::strverscmp(a.c_str(), b.c_str()) < 0; });
   return names;
 }
 

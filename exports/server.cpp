@@ -42,8 +42,8 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
   TRY_ASSIGN(const auto mounts, system.mounts());
   const auto* const nfsd = mounts.at("/proc/fs/nfsd");
   state.nfsd_mounted = nfsd != nullptr && nfsd->fs_type == "nfsd";
-  state.pipefs_mounted = std::any_of(mounts.entries().begin(), mounts.entries().end(),
-                                     [](const sys::MountEntry& entry) { return entry.fs_type == "rpc_pipefs"; });
+  state.pipefs_mounted =
+      std::ranges::any_of(mounts.entries(), [](const sys::MountEntry& entry) { return entry.fs_type == "rpc_pipefs"; });
   if (state.nfsd_mounted) {
     const auto entries = system.entries({{content_of("/proc/fs/nfsd/threads"), content_of("/proc/fs/nfsd/versions")}});
     state.visible = entries[0].error_number == 0;

@@ -188,26 +188,24 @@ std::string Settings::value(std::string_view option) const {
 }
 
 bool Settings::writable() const {
-  return std::any_of(security.begin(), security.end(),
-                     [](const Flavour& flavour) { return (flavour.flags & k_read_only) == 0; });
+  return std::ranges::any_of(security, [](const Flavour& flavour) { return (flavour.flags & k_read_only) == 0; });
 }
 
 bool Settings::root_is_root() const {
   const bool to_root = value("anonuid") == "0";
-  return std::any_of(security.begin(), security.end(),
-                     [&](const Flavour& flavour) { return is_root(flavour, to_root); });
+  return std::ranges::any_of(security, [&](const Flavour& flavour) { return is_root(flavour, to_root); });
 }
 
 bool Settings::any_program_is_root() const {
   const bool to_root = value("anonuid") == "0";
-  return std::any_of(security.begin(), security.end(), [&](const Flavour& flavour) {
+  return std::ranges::any_of(security, [&](const Flavour& flavour) {
     return is_root(flavour, to_root) && (flavour.flags & (k_insecure | k_read_only)) == k_insecure;
   });
 }
 
 bool Settings::everyone_is_root() const {
   return (value("anonuid") == "0" || value("anongid") == "0") &&
-         std::any_of(security.begin(), security.end(), [](const Flavour& flavour) {
+         std::ranges::any_of(security, [](const Flavour& flavour) {
            return (flavour.flags & (k_all_squash | k_read_only)) == k_all_squash;
          });
 }

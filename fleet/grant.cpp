@@ -30,21 +30,11 @@ Result<Argv> ssh_with_password(sys::System& system, const Scratch& scratch, cons
                 fmt::format("`chmod 600 {}`", shell_quote(file)));
   TRY_ASSIGN(const auto program, scratch.write("askpass", "#!/bin/sh\nexec cat " + single_quote(file) + "\n"));
   TRY(output_of(system, {"chmod", "0700", program}));
-  return Argv{"env",
-              "SSH_ASKPASS=" + program,
-              "SSH_ASKPASS_REQUIRE=force",
-              "DISPLAY=:0",
-              "ssh",
-              "-o",
-              "BatchMode=no",
-              "-o",
-              "StrictHostKeyChecking=yes",
-              "-o",
-              "NumberOfPasswordPrompts=1",
-              "-o",
-              "PubkeyAuthentication=no",
-              "-o",
-              "PreferredAuthentications=password,keyboard-interactive"};
+  Argv ssh{"env", "SSH_ASKPASS=" + program, "SSH_ASKPASS_REQUIRE=force", "DISPLAY=:0", "ssh"};
+  for (const auto* option : {"BatchMode=no", "StrictHostKeyChecking=yes", "NumberOfPasswordPrompts=1",
+                             "PubkeyAuthentication=no", "PreferredAuthentications=password,keyboard-interactive"})
+    ssh.insert(ssh.end(), {"-o", option});
+  return ssh;
 }
 
 /// Returns "TYPE KEY" of the line of a public key.
@@ -174,13 +164,8 @@ plan::RunTool grant_step(const Trust& trust, const std::vector<Reached>& nodes, 
                          const Argv& options) {
   constexpr std::chrono::minutes k_longest{30};
   plan::RunTool tool;
-  tool.argv = {trust.system.entry({.path = "/proc/self/exe"}).link_target,
-               "nodes",
-               "grant",
-               to_string(granting.grant),
-               folded(nodes),
-               "--mark",
-               granting.mark};
+  const auto program = trust.system.entry({.path = "/proc/self/exe"}).link_target;
+  tool.argv = {program, "nodes", "grant", to_string(granting.grant), folded(nodes), "--mark", granting.mark};
   tool.argv.insert(tool.argv.end(), options.begin(), options.end());
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty())

@@ -6,7 +6,6 @@
 #include "base/try.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/pending.hpp"
-#include "sys/configured_mounts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -46,13 +45,8 @@ void add_fstab_entries(std::string_view text, BootFacts& facts) {
     if (line.target == "/")
       continue;
     const auto options = split(line.options, ',');
-    BootEntry entry{BootWay::fstab,
-                    line.target,
-                    line.source,
-                    line.options,
-                    line.origin,
-                    std::ranges::count(options, k_fstab_mark) > 0,
-                    type_of(line.type, line.source)};
+    BootEntry entry{line, BootWay::fstab, std::ranges::count(options, k_fstab_mark) > 0};
+    entry.type = type_of(line.type, line.source);
     if ((entry.ours || sys::is_shared(entry.type, line.source)) && std::ranges::count(options, "noauto") == 0)
       facts.entries.push_back(std::move(entry));
     else if (is_remote(entry.type, line.source, options))
@@ -72,11 +66,11 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
     // A masked unit is a link to /dev/null, and has no text.
-    const auto unit = sys::parse_mount_unit(unit_path(name), text);
-    const auto type = type_of(unit.type, unit.source);
-    if (at_boot && (is_ours(text) || sys::is_shared(type, unit.source)))
-      found.push_back({automount ? BootWay::automount : BootWay::unit, target, unit.source, unit.options, unit.origin,
-                       is_ours(text), type});
+    auto unit = sys::parse_mount_unit(unit_path(name), text);
+    unit.target = target;
+    unit.type = type_of(unit.type, unit.source);
+    if (at_boot && (is_ours(text) || sys::is_shared(unit.type, unit.source)))
+      found.push_back({std::move(unit), automount ? BootWay::automount : BootWay::unit, is_ours(text)});
   }
 }
 
@@ -134,9 +128,11 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
       const auto mount = read_mount_command({std::ranges::find_if(words, is_mount_program), words.end()});
       if (!mount || (block.empty() && (!mount->target.starts_with('/') || !is_remote(mount->type, mount->source, {}))))
         continue;
-      found.push_back({BootWay::rc_local, block.empty() ? normalize_path(mount->target) : block, mount->source,
-                       mount->options, fmt::format("{}:{}", facts.rc_path, number), !block.empty(),
-                       type_of(mount->type, mount->source)});
+      found.push_back(
+          {{fmt::format("{}:{}", facts.rc_path, number), mount->source,
+            block.empty() ? normalize_path(mount->target) : block, type_of(mount->type, mount->source), mount->options},
+           BootWay::rc_local,
+           !block.empty()});
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "mounts/plan_mount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
+#include "sys/configured_mounts.hpp"
 #include "sys/system.hpp"
 
 #include <map>
@@ -15,15 +16,10 @@
 
 namespace sharefs::mounts {
 
-/// One entry that mounts something at boot.
-struct BootEntry {
+/// One entry that mounts something at boot. If it names no type, `type` is the one that mount(8) guesses by the source.
+struct BootEntry : sys::ConfiguredMount {
   BootWay way = BootWay::none;
-  std::string target{};  ///< absolute, normalized
-  std::string source{};  ///< "storage1:/mnt/share"
-  std::string options{}; ///< as the entry has them
-  std::string origin{};  ///< "/etc/fstab:3", or the path of a unit
-  bool ours = false;     ///< sharefs has written it
-  std::string type{};    ///< "nfs", "glusterfs"; if the entry names none, the type that mount(8) guesses by the source
+  bool ours = false; ///< sharefs has written it
   [[nodiscard]] bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
   friend bool operator==(const BootEntry&, const BootEntry&) = default;
 };

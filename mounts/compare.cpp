@@ -86,7 +86,7 @@ std::vector<Difference> compare_options(const Settings& asked, const sys::MountE
 }
 
 bool has_faults(const std::vector<Difference>& differences) {
-  return std::any_of(differences.begin(), differences.end(), [](const Difference& one) { return one.fault; });
+  return std::ranges::any_of(differences, &Difference::fault);
 }
 
 bool can_remount(const std::vector<Difference>& differences) {

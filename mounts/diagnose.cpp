@@ -274,31 +274,26 @@ bool needs_statd(const MountState& state) {
          (local.empty() || local == "none");
 }
 
-} // namespace
-
-ClientFacts read_client_facts(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline) {
-  ClientFacts facts;
-  if (std::ranges::any_of(seen.states, is_to_mount)) {
-    const auto programs = system.entries(
-        {{{.path = "/sbin/mount.nfs", .follow = true}, {.path = "/usr/sbin/mount.nfs", .follow = true}}, deadline});
-    facts.mount_program =
-        std::ranges::any_of(programs, [](const sys::Entry& one) { return one.kind != sys::EntryKind::missing; });
-  }
-  if (system.identity().uid == 0 && std::ranges::any_of(seen.states, needs_statd))
-    facts.statd = !sys::find_processes(system, {"rpc.statd"}, sys::Namespace::network, deadline).empty();
-  return facts;
+/// True if mount.nfs is installed on this host.
+bool has_mount_program(sys::System& system, std::chrono::milliseconds deadline) {
+  const auto programs = system.entries(
+      {{{.path = "/sbin/mount.nfs", .follow = true}, {.path = "/usr/sbin/mount.nfs", .follow = true}}, deadline});
+  return std::ranges::any_of(programs, [](const sys::Entry& one) { return one.kind != sys::EntryKind::missing; });
 }
 
-Diagnoses diagnose_client(const Observation& seen, const ClientFacts& facts) {
+} // namespace
+
+Diagnoses diagnose_client(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline) {
   Diagnoses found;
   const auto missing = std::ranges::find_if(seen.states, is_to_mount);
-  if (!facts.mount_program && missing != seen.states.end())
+  if (missing != seen.states.end() && !has_mount_program(system, deadline))
     found.push_back(
         about(missing->point, Severity::error, "SF246",
               "mount.nfs is not installed on this host, and nothing is mounted over NFS without it",
               "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Fedora)"));
   const auto locked = std::ranges::find_if(seen.states, needs_statd);
-  if (!facts.statd && locked != seen.states.end())
+  if (locked != seen.states.end() && system.identity().uid == 0 &&
+      sys::find_processes(system, {"rpc.statd"}, sys::Namespace::network, deadline).empty())
     found.push_back(about(
         locked->point, Severity::warning, "SF245",
         fmt::format("rpc.statd does not run on this host: programs get no locks on {} (NFS 3)", locked->point.target),
@@ -328,7 +323,7 @@ Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std:
   for (auto& state : missing.states)
     state.own_options = state.point.options; // those of its profile are checked, too
   append(found, plan_mounts(missing).diagnoses);
-  append(found, diagnose_client(seen, read_client_facts(system, seen, deadline)));
+  append(found, diagnose_client(system, seen, deadline));
   return found;
 }
 

@@ -78,8 +78,7 @@ Settings override_settings(Settings base, const Settings& extra) {
       std::erase_if(base, [](const Setting& old) {
         return std::find(k_attribute_times.begin(), k_attribute_times.end(), old.key) != k_attribute_times.end();
       });
-    const auto same_key = [&](const Setting& old) { return old.key == setting.key; };
-    const auto place = std::find_if(base.begin(), base.end(), same_key);
+    const auto place = std::ranges::find(base, setting.key, &Setting::key);
     if (place == base.end())
       base.push_back(setting);
     else

@@ -130,15 +130,14 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
                               offered_versions(*server)),
                   fmt::format("ask for `vers=4.{}` in `options:`, or for none", server->v4_minor))};
   const bool v3 = major == 3 || (major == 0 && !server->v4 && !server->v4_unknown);
-  const auto access = std::find_if(server->access.begin(), server->access.end(),
-                                   [&](const sys::ExportAccess& one) { return one.directory == point.path; });
+  const auto access = std::ranges::find(server->access, point.path, &sys::ExportAccess::directory);
   const bool asked = access != server->access.end();
   if (asked && access->version != 0 && major != 0 && access->version != major)
     return {other_path(point, access->version)};
   if (asked && access->allowed)
     return {};
-  const bool listed = std::any_of(server->exports.begin(), server->exports.end(),
-                                  [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
+  const bool listed = std::ranges::any_of(
+      server->exports, [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
   const bool not_known = asked && access->reason == "no such export";
   if (!listed && (not_known || server->result_of(sys::ProbeStage::exports).outcome == sys::StageOutcome::ok))
     return {not_listed(point, *server, v3)};

@@ -45,7 +45,7 @@ Decision remedy_for_hung(const MountState& state, const sys::NfsProbe* server, b
 
 Decision remedy_for_stale(const MountState& state, const std::vector<Health>& checks, const sys::NfsProbe* server,
                           bool force) {
-  const bool agree = std::all_of(checks.begin(), checks.end(), [](Health one) { return one == Health::stale; });
+  const bool agree = std::ranges::all_of(checks, [](Health one) { return one == Health::stale; });
   if (!agree || checks.size() < static_cast<std::size_t>(k_recovery_checks))
     return {
         Remedy::wait,

@@ -13,8 +13,8 @@ namespace sharefs::mounts {
 namespace {
 
 bool lost_write_access(const std::vector<Difference>& differences) {
-  return std::any_of(differences.begin(), differences.end(),
-                     [](const Difference& one) { return one.key == "access" && one.asked == "rw"; });
+  return std::ranges::any_of(differences,
+                             [](const Difference& one) { return one.key == "access" && one.asked == "rw"; });
 }
 
 bool is_soft(const sys::MountEntry& mount) {
@@ -160,8 +160,7 @@ MountState classify(MountPoint its_point, bool wanted, const sys::MountTable& ta
   MountState state;
   const auto& point = state.point = std::move(its_point);
   state.wanted = wanted;
-  const auto waiting =
-      std::find_if(pending.begin(), pending.end(), [&](const PendingMount& one) { return one.target == point.target; });
+  const auto waiting = std::ranges::find(pending, point.target, &PendingMount::target);
   if (waiting != pending.end())
     state.pending = *waiting;
   const auto* entry = table.at(point.target);

@@ -17,6 +17,7 @@ struct ConfiguredMount {
   std::string target;  ///< absolute, normalized
   std::string type;    ///< ext4, nfs, auto ...; of a unit also empty
   std::string options; ///< as written; of a line without options "defaults" (fstab(5))
+  friend bool operator==(const ConfiguredMount&, const ConfiguredMount&) = default;
 };
 
 /// Parses fstab(5) and decodes its escapes. Lines without a mount point (swap), and lines that cannot be read, are

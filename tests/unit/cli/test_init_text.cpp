@@ -175,7 +175,7 @@ TEST_CASE("names from outside cannot write configuration", "[init]") {
   facts = with_mounts({nfs("s:/x", "/y", "rw\nmounts: {}"), nfs("s:/x", "/z\nmounts: {}"), nfs("s:/x", "/well")});
   facts.exports = exports;
   facts.hostname = "evil\nversion: 3";
-  facts.not_taken = {{.target = "/z\nconda: {}", .source = "x:/\nmounts: {}", .origin = "o", .type = "9p\n"}};
+  facts.not_taken = {{{"o", "x:/\nmounts: {}", "/z\nconda: {}", "9p\n", ""}}};
   const auto config = config_of(facts);
   CHECK(config.servers[0].exports.empty());
   CHECK_FALSE(config.conda);
@@ -185,11 +185,10 @@ TEST_CASE("names from outside cannot write configuration", "[init]") {
 
 TEST_CASE("storage that is no NFS, and NFS that nothing mounts at boot, is named and not taken over", "[init]") {
   auto facts = with_mounts({nfs("s1:/now", "/now")});
-  facts.boot = {{.target = "/x", .source = "s1:/x", .options = "rw", .origin = "/etc/fstab:1", .type = "nfs"}};
-  facts.not_taken = {
-      {.target = "/gv", .source = "localhost:/vol", .origin = "/etc/fstab:2", .type = "glusterfs"},
-      {.target = "/later", .source = "s1:/later", .options = "noauto", .origin = "/etc/fstab:3", .type = "nfs"},
-      {.target = "/now", .source = "s1:/now", .options = "noauto", .origin = "/etc/fstab:4", .type = "nfs4"}};
+  facts.boot = {{{"/etc/fstab:1", "s1:/x", "/x", "nfs", "rw"}}};
+  facts.not_taken = {{{"/etc/fstab:2", "localhost:/vol", "/gv", "glusterfs", ""}},
+                     {{"/etc/fstab:3", "s1:/later", "/later", "nfs", "noauto"}},
+                     {{"/etc/fstab:4", "s1:/now", "/now", "nfs4", "noauto"}}};
   const auto config = config_of(facts);
   REQUIRE(config.mounts.size() == 2);
   CHECK(config.mounts[0].at == "/now");
@@ -204,7 +203,7 @@ TEST_CASE("storage that is no NFS, and NFS that nothing mounts at boot, is named
 
 TEST_CASE("a host with nothing but other storage has a file that parses", "[init]") {
   auto facts = with_mounts({});
-  facts.not_taken = {{.target = "/l", .source = "mgs@tcp:/l", .origin = "/etc/fstab:1", .type = "lustre"}};
+  facts.not_taken = {{{"/etc/fstab:1", "mgs@tcp:/l", "/l", "lustre", ""}}};
   CHECK(config_of(facts).mounts.empty());
   facts = with_mounts({nfs("no-path", "/a")});
   CHECK(config_of(facts).mounts.empty());

@@ -93,17 +93,20 @@ TEST_CASE("each way makes one entry, switching takes the old one away, and none 
 TEST_CASE("auto is units where systemd runs, else rc.local") {
   Machine machine;
   machine.apply(BootWay::automatic);
-  CHECK(machine.entries() ==
-        std::vector<BootEntry>{{BootWay::unit, "/data/share", "storage1:/mnt/share", "rw,vers=4.2,nofail",
-                                "/etc/systemd/system/data-share.mount", true, "nfs"}});
+  CHECK(machine.entries() == std::vector<BootEntry>{{{"/etc/systemd/system/data-share.mount", "storage1:/mnt/share",
+                                                      "/data/share", "nfs", "rw,vers=4.2,nofail"},
+                                                     BootWay::unit,
+                                                     true}});
   CHECK(fs::read_symlink(machine.at("/etc/systemd/system/multi-user.target.wants/sharefs-data-share.service")) ==
         "/etc/systemd/system/sharefs-data-share.service");
 
   Machine old(false);
   fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
   old.apply(BootWay::automatic);
-  CHECK(old.entries() == std::vector<BootEntry>{{BootWay::rc_local, "/data/share", "storage1:/mnt/share", "rw,vers=4.2",
-                                                 "/etc/rc.d/rc.local:4", true, "nfs"}});
+  CHECK(old.entries() ==
+        std::vector<BootEntry>{{{"/etc/rc.d/rc.local:4", "storage1:/mnt/share", "/data/share", "nfs", "rw,vers=4.2"},
+                                BootWay::rc_local,
+                                true}});
   struct stat status{};
   REQUIRE(::stat(old.at("/etc/rc.d/rc.local").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0755);
@@ -242,9 +245,9 @@ TEST_CASE("only network file systems that are mounted at boot are expected") {
   machine.put("/etc/rc.local", "#!/bin/sh\nmount -t nfs s:/x /off\n", 0644);    // never run
   const auto entries = machine.entries();
   REQUIRE(entries.size() == 3);
-  CHECK(entries[0] == BootEntry{BootWay::fstab, "/my a", "s:/x", "defaults", "/etc/fstab:2", false, "nfs4"});
-  CHECK(entries[1] == BootEntry{BootWay::unit, "/c", "s:/x", "", "/etc/systemd/system/c.mount", false, "nfs"});
-  CHECK(entries[2] == BootEntry{BootWay::automount, "/f", "s:/x", "", "/etc/systemd/system/f.mount", false, "nfs"});
+  CHECK(entries[0] == BootEntry{{"/etc/fstab:2", "s:/x", "/my a", "nfs4", "defaults"}, BootWay::fstab});
+  CHECK(entries[1] == BootEntry{{"/etc/systemd/system/c.mount", "s:/x", "/c", "nfs", ""}, BootWay::unit});
+  CHECK(entries[2] == BootEntry{{"/etc/systemd/system/f.mount", "s:/x", "/f", "nfs", ""}, BootWay::automount});
 }
 
 TEST_CASE("each line has its own file system, and what is no NFS is not taken for it") {

@@ -31,58 +31,61 @@ std::string codes(const Diagnoses& found) {
   return text;
 }
 
+/// A machine of root with mount.nfs and rpc.statd.
+struct Client {
+  test::ScriptedSystem system;
+
+  Client() {
+    system.machine.identity.uid = 0;
+    test::add_directory(system, "/proc", {"1", "44", "self"});
+    test::add_file(system, "/proc/1/comm", "systemd\n");
+    test::add_file(system, "/proc/44/comm", "rpc.statd\n");
+    test::add_file(system, "/usr/sbin/mount.nfs", "");
+    test::leave_rest_missing(system);
+  }
+  Diagnoses diagnose(const Observation& seen) { return diagnose_client(system, seen, std::chrono::seconds(1)); }
+  Diagnoses diagnose(MountState state) { return diagnose(seen_with(std::move(state))); }
+};
+
 } // namespace
 
 TEST_CASE("a client that lacks nothing") {
-  CHECK(diagnose_client(seen_with(state_with(Health::healthy)), {}).empty());
-  CHECK(diagnose_client(seen_with(state_with(Health::missing)), {}).empty());
-  CHECK(diagnose_client({}, {false, false}).empty());
+  Client client;
+  CHECK(client.diagnose(state_with(Health::healthy)).empty());
+  CHECK(client.diagnose(state_with(Health::healthy, test::k_v3_super)).empty());
+  CHECK(client.diagnose(state_with(Health::missing)).empty());
 }
 
 TEST_CASE("what is mounted and could not be mounted again is a warning; what does not work has its own diagnosis") {
-  const auto found = diagnose_client(seen_with(state_with(Health::healthy), test::dead_server()), {});
+  Client client;
+  const auto found = client.diagnose(seen_with(state_with(Health::healthy), test::dead_server()));
   REQUIRE(codes(found) == "SF201");
   CHECK(found[0].severity == Severity::warning);
   CHECK(found[0].message.ends_with("; what is mounted works, and could not be mounted again"));
-  CHECK(diagnose_client(seen_with(state_with(Health::hung), test::dead_server()), {}).empty());
-  CHECK(diagnose_client(seen_with(state_with(Health::missing), test::dead_server()), {}).empty());
-  CHECK(diagnose_client(seen_with(state_with(Health::healthy), std::nullopt), {}).empty());
+  CHECK(client.diagnose(seen_with(state_with(Health::hung), test::dead_server())).empty());
+  CHECK(client.diagnose(seen_with(state_with(Health::missing), test::dead_server())).empty());
+  CHECK(client.diagnose(seen_with(state_with(Health::healthy), std::nullopt)).empty());
   auto others = state_with(Health::healthy);
   others.wanted = false;
-  CHECK(diagnose_client(seen_with(others, test::dead_server()), {}).empty());
+  CHECK(client.diagnose(seen_with(others, test::dead_server())).empty());
 }
 
 TEST_CASE("mount.nfs is missed where something is to be mounted") {
-  CHECK(codes(diagnose_client(seen_with(state_with(Health::missing)), {false, true})) == "SF246");
-  CHECK(diagnose_client(seen_with(state_with(Health::healthy)), {false, true}).empty());
+  Client client;
+  client.system.machine.entries.erase("/usr/sbin/mount.nfs");
+  CHECK(codes(client.diagnose(state_with(Health::missing))) == "SF246");
+  CHECK(client.diagnose(state_with(Health::healthy)).empty());
+  CHECK(client.diagnose(Observation{}).empty());
 }
 
-TEST_CASE("rpc.statd is missed where a mount of version 3 leaves its locks to the server") {
+TEST_CASE(
+    "rpc.statd is missed where a mount of version 3 leaves its locks to the server; of processes only root knows") {
+  Client client;
+  test::add_file(client.system, "/proc/44/comm", "rpc.gssd\n");
   const std::string v3 = test::k_v3_super;
-  const ClientFacts without{true, false};
-  CHECK(codes(diagnose_client(seen_with(state_with(Health::healthy, v3)), without)) == "SF245");
-  CHECK(diagnose_client(seen_with(state_with(Health::healthy, v3 + ",nolock")), without).empty());
-  CHECK(diagnose_client(seen_with(state_with(Health::healthy)), without).empty());
-}
-
-TEST_CASE("what a client needs is looked for only where it is needed, and of processes only root knows") {
-  test::ScriptedSystem system;
-  system.machine.identity.uid = 0;
-  test::add_directory(system, "/proc", {"1", "44", "self"});
-  test::add_file(system, "/proc/1/comm", "systemd\n");
-  test::add_file(system, "/proc/44/comm", "rpc.gssd\n");
-  test::leave_rest_missing(system);
-  const auto look = [&](MountState state) {
-    return read_client_facts(system, seen_with(std::move(state)), std::chrono::seconds(1));
-  };
-  CHECK(look(state_with(Health::healthy)) == ClientFacts{true, true});
-  CHECK(look(state_with(Health::missing)) == ClientFacts{false, true});
-  CHECK(look(state_with(Health::healthy, test::k_v3_super)) == ClientFacts{true, false});
-  test::add_file(system, "/proc/44/comm", "rpc.statd\n");
-  test::add_file(system, "/usr/sbin/mount.nfs", "");
-  CHECK(look(state_with(Health::missing)) == ClientFacts{true, true});
-  CHECK(look(state_with(Health::healthy, test::k_v3_super)) == ClientFacts{true, true});
-  test::add_file(system, "/proc/44/comm", "other\n");
-  system.machine.identity.uid = 1000;
-  CHECK(look(state_with(Health::healthy, test::k_v3_super)) == ClientFacts{true, true});
+  CHECK(codes(client.diagnose(state_with(Health::healthy, v3))) == "SF245");
+  CHECK(client.diagnose(state_with(Health::healthy, v3 + ",nolock")).empty());
+  CHECK(client.diagnose(state_with(Health::healthy)).empty());
+  client.system.machine.identity.uid = 1000;
+  CHECK(client.diagnose(state_with(Health::healthy, v3)).empty());
 }
