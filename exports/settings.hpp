@@ -11,7 +11,7 @@
 
 namespace sharefs::exports {
 
-/// Bits of Settings::flags.
+/// Bits of Settings::flags, in the order in which exportfs writes their words.
 enum Flag : std::uint32_t {
   k_read_only = 1U << 0U,
   k_async = 1U << 1U,

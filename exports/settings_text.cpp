@@ -1,7 +1,6 @@
 // Shows settings in words, for tables and for the differences between the desired settings and etab.
 #include "exports/settings.hpp"
 
-#include <array>
 #include <fmt/format.h>
 #include <utility>
 
@@ -89,13 +88,9 @@ std::string summary(const Settings& settings) {
 }
 
 std::string effective(const Settings& settings, const Flavour& flavour) {
-  constexpr std::array k_order{k_read_only,        k_async,          k_write_delay, k_no_hide,
-                               k_cross_mounts,     k_insecure,       k_root_squash, k_all_squash,
-                               k_no_subtree_check, k_insecure_locks, k_no_acl,      k_no_readdirplus,
-                               k_security_label,   k_pnfs,           k_sign_handles};
   const auto flags = (settings.flags & ~k_flavour_flags) | (flavour.flags & k_flavour_flags);
   std::string text;
-  for (const auto flag : k_order)
+  for (std::uint32_t flag = k_read_only; flag <= k_sign_handles; flag <<= 1U)
     for (const auto& row : k_flag_options)
       if (row.flag == flag && !row.alias && ((flags & flag) != 0 || !row.clear.empty()))
         text += (text.empty() ? "" : ",") + name_of(row, flags);
