@@ -2,10 +2,10 @@
 // The program may run in a container.
 #include "cachefix/launch.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
-#include <charconv>
 #include <unistd.h>
 #include <utility>
 
@@ -307,8 +307,7 @@ Names find_bound_directories(const Launch& launch, std::size_t at, const Program
     for (const std::string& part : binds ? split(one.value, ',') : Names())
       if (const auto ends = split(part, ':'); ends.size() == 1 || (ends[0] == ends[1] && ends.back() != "ro"))
         seen.push_back(ends[0]);
-    unsigned uid = 0;
-    std::from_chars(one.value.data(), one.value.data() + one.value.size(), uid);
+    const auto uid = parse_number<uid_t>(one.value.substr(0, one.value.find(':'))); // a name is another user
     if (!row->has("same") && is_listed(one.name, "-u --user --userns") && uid != ::geteuid())
       return {};
   }

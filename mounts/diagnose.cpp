@@ -320,8 +320,6 @@ Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std:
   std::erase_if(missing.states, [](const MountState& state) {
     return !state.wanted || state.health != Health::missing || state.point.is_in_place();
   });
-  for (auto& state : missing.states)
-    state.own_options = state.point.options; // those of its profile are checked, too
   append(found, plan_mounts(missing).diagnoses);
   append(found, diagnose_client(system, seen, deadline));
   return found;

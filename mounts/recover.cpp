@@ -246,12 +246,12 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen) {
 
 Diagnoses check_recovered(const MountState& before, const MountState& after) {
   const auto& target = after.point.target;
+  if (is_good(after.health)) // also a directory of this host that is bound to its place
+    return {};
   if (!after.mounted())
     return {about(after.point, Severity::error, "SF217", fmt::format("nothing is mounted on {}", target),
                   "see the failed step above",
                   before.wanted ? "sharefs mount " + shell_quote(name_of(after.point)) : "")};
-  if (is_good(after.health))
-    return {};
   auto found = about(after.point, Severity::error, "SF226",
                      fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                      "run `sharefs status` for the cause");

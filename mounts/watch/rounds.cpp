@@ -42,7 +42,9 @@ void Rounds::set_mounts(std::vector<MountPoint> points, Policy policy) {
   for (auto& point : points) {
     const auto before = known_at.find(point.target);
     auto& mount = mounts.emplace_back();
-    if (before != known_at.end() && before->second->point == point) {
+    auto known = before == known_at.end() ? MountPoint() : before->second->point;
+    known.origin = point.origin; // its line may have moved
+    if (before != known_at.end() && known == point) {
       mount = *before->second;
     } else if (before != known_at.end()) {
       mount.tries = before->second->tries;

@@ -2,6 +2,9 @@
 #include "given.hpp"
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -186,6 +189,8 @@ TEST_CASE("a container that sees the node's own disk under its own name: its fla
       {"docker run -v /share:/share -v /var:/var:ro img", "/share/c", ""},
       {"docker run -v /var:/var img python t.py", "/share/c", ""}, // a directory of the image
       {"docker run -u 12345 " + binds + "img", "/share/c", ""},
+      {"docker run --user alice " + binds + "img", "/share/c", ""}, // whose number only the image knows
+      {fmt::format("docker run -u {}:100 {}img", ::geteuid(), binds), "/share/c", here},
       {"docker exec " + binds + "box", "/share/c", ""},
       {"srun -N 2 docker run " + binds + "img", "/share/c", ""}, // made on this host only
       {"xargs docker run " + binds + "img", "/share/c", ""},

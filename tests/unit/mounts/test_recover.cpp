@@ -286,4 +286,6 @@ TEST_CASE("after the recovery") {
   CHECK(check_recovered(before, after)[0].message.find("old superblock") == std::string::npos);
   after.mount.reset();
   CHECK(has_code(check_recovered(before, after), "SF217"));
+  after.health = Health::here; // the server's own directory, which is bound
+  CHECK(check_recovered(before, after).empty());
 }
