@@ -2,11 +2,10 @@
 #include "given.hpp"
 #include "support/catch.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 using namespace sharefs;
 using namespace sharefs::cachefix;
