@@ -19,8 +19,8 @@ constexpr std::size_t k_largest_etab = 64U << 20U;
 /// A limit is needed because exportfs reads all of /etc/hosts twice for each name.
 constexpr std::size_t k_most_names = 20'000;
 constexpr const char* k_features = "/proc/fs/nfsd/export_features";
-/// exportfs starts in this directory, which is empty in the namespace, so that relative paths lead to nothing.
-constexpr const char* k_nowhere = "/proc/fs";
+/// exportfs starts in this directory, as at boot: a relative path begins there.
+constexpr const char* k_start = "/";
 
 /// Returns the path of file number `i` in the namespace.
 std::string path_of(const std::vector<ExportsFile>& files, std::size_t i, Scope scope) {
@@ -30,7 +30,8 @@ std::string path_of(const std::vector<ExportsFile>& files, std::size_t i, Scope 
 }
 
 bool is_host_name(std::string_view client) {
-  return kind_of(client) == ClientKind::host && canonical_address(client).empty() &&
+  // No host is called `192.168.1.10-192.168.1.20` or `10.0.0.300`, so these do not get an address.
+  return kind_of(client) == ClientKind::host && client.find_first_not_of("0123456789.-") != std::string_view::npos &&
          std::ranges::all_of(client, [](unsigned char byte) {
            return std::isalnum(byte) != 0 || byte == '.' || byte == '-' || byte == '_';
          });
@@ -190,7 +191,7 @@ void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& file
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
     const auto client = names.resolve(written.client, false);
-    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it
+    const auto relative = normalize_path(join_path(k_start, written.directory)); // as exportfs resolves it
     for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
       for (const auto& name : {client, normalize_client(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
@@ -322,7 +323,7 @@ ExpectedEtab ask_exportfs(sys::System& system, std::vector<ExportsFile>& files, 
   }
 
   sys::Isolation isolation;
-  isolation.empty = {parent_path(k_etab), k_nowhere};
+  isolation.empty = {parent_path(k_etab)};
   isolation.result = k_etab;
   if (scope == Scope::given)
     isolation.empty.emplace_back(k_exports_directory);
@@ -342,7 +343,7 @@ ExpectedEtab ask_exportfs(sys::System& system, std::vector<ExportsFile>& files, 
   sys::Command command;
   command.argv = {"exportfs", "-r"};
   command.environment = {{"LC_ALL", "C"}};
-  command.directory = k_nowhere;
+  command.directory = k_start;
   command.deadline = k_deadline;
   command.output_limit = k_largest_etab;
   command.isolation = std::make_shared<const sys::Isolation>(std::move(isolation));

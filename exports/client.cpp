@@ -86,6 +86,8 @@ std::string canonical_address(std::string_view name) {
 }
 
 std::string normalize_client(std::string_view name) {
+  if (kind_of(name) == ClientKind::network && !parse_network(name))
+    return std::string(name); // exportfs drops it, and `GSS/krb5` is not `gss/krb5`
   auto address = kind_of(name) == ClientKind::host ? canonical_address(name) : std::string();
   return address.empty() ? lower_case(name) : address;
 }
@@ -143,8 +145,8 @@ bool looks_like_address(std::string_view name) {
 }
 
 tl::expected<Network, NetworkError> parse_network(std::string_view name) {
-  const auto wrong = [&](std::string_view why, bool zero = false) {
-    return tl::make_unexpected(NetworkError{fmt::format("`{}` is no network: {}", name, why), zero});
+  const auto wrong = [&](std::string_view why, bool zero = false, bool all = false) {
+    return tl::make_unexpected(NetworkError{fmt::format("`{}` is no network: {}", name, why), zero, all});
   };
   const auto slash = name.find('/');
   const auto base = name.substr(0, slash);
@@ -161,7 +163,7 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
       return wrong(fmt::format("`{}` is no network mask", length));
     network->mask = mask->address;
     if (network->prefix() == 0)
-      return wrong("a mask of zeros is every address", true);
+      return wrong("a mask of zeros is every address", true, true);
     return *network;
   }
   char* end = nullptr;
@@ -170,7 +172,9 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
     return wrong(fmt::format("the prefix length is a number from 1 to {}", widest));
   const auto prefix = static_cast<long>(number);
   if (prefix == 0)
-    return wrong("a prefix length of 0 is undefined in exportfs (on x86 it means the one address)", true);
+    return wrong(fmt::format("a prefix length of 0 is undefined in exportfs (on x86 it means {})",
+                             network->v6 ? "the first 32 bits" : "the one address"),
+                 true);
   for (std::size_t i = 0; i < width(*network); ++i)
     network->mask[i] = static_cast<std::uint8_t>(0xff00U >> std::clamp(prefix - static_cast<long>(8 * i), 0L, 8L));
   return *network;

@@ -43,6 +43,7 @@ struct NetworkError {
   /// The prefix length is 0 (or there is none after the slash): nfs-utils shifts by the width of the type, which is
   /// undefined and gives /32 on x86.
   bool zero = false;
+  bool all = false; ///< a mask of zeros was written out: mountd takes every address for its own
 };
 /// Parses a name of ClientKind::network, or an address, which is a network of one address.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);

@@ -200,8 +200,11 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       diagnose_directory(first_line(rest), facts, by_file[rest.front().line.file]);
       for (const auto& entry : first_line(rest)) {
         auto& found = by_file[entry.origin.file];
-        for (const auto& part : {diagnose_client(entry), diagnose_rights(entry), diagnose_netgroup(entry, facts)})
-          std::ranges::copy(part, std::back_inserter(found));
+        std::ranges::copy(diagnose_client(entry), std::back_inserter(found));
+        // What exportfs ignores, drops or does not read gives nobody a right.
+        for (const auto& part : {diagnose_rights(entry), diagnose_netgroup(entry, facts)})
+          if (outcome->exported())
+            std::ranges::copy(part, std::back_inserter(found));
         if (outcome->duplicate)
           found.push_back(diagnose_duplicate(entry, expected.entries[*outcome->position]));
         else if (outcome->position)
@@ -226,6 +229,13 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
     take(std::exchange(by_file[file.name], {}));
   for (auto& [name, found] : by_file)
     take(std::move(found));
+  if (!facts.not_answered.empty())
+    all.push_back(
+        {Severity::warning, "SF122", "exportfs",
+         fmt::format("no answer came whether `{}`{} resolves: it is shown as if it did", *facts.not_answered.begin(),
+                     facts.not_answered.size() == 1 ? ""
+                                                    : " and " + count_of(facts.not_answered.size() - 1, "other name")),
+         "see whether the name server answers: `getent hosts NAME`", ""});
   if (!expected.not_asked.empty())
     all.push_back({expected.cure.empty() ? Severity::info : Severity::error, "SF158", "exportfs",
                    fmt::format("only what is certain from the text was checked: {}", expected.not_asked), expected.cure,

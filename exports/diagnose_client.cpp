@@ -33,10 +33,10 @@ Diagnosis diagnose_odd_address(const Export& entry) {
 Diagnoses diagnose_network(const Export& entry) {
   const auto network = parse_network(entry.client);
   if (!network) {
-    const auto& [message, zero] = network.error();
-    return {at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
-               zero ? message : message + "; exportfs drops the entry",
-               zero ? "write `*` to say that everyone is meant" : "correct the network")};
+    const auto& error = network.error();
+    return {at(Severity::error, error.zero ? "SF104" : "SF105", entry.origin,
+               error.zero ? error.message : error.message + "; exportfs drops the entry",
+               error.zero ? "write `*` to say that everyone is meant" : "correct the network")};
   }
   if (!network->contiguous())
     return {
@@ -81,6 +81,15 @@ std::string network_of_wildcard(std::string_view name) {
   return fmt::format("write `{}/{}`", join(parts, "."), fixed * 8);
 }
 
+/// True for a client that every machine is, also where it is no `*`: a wildcard of nothing but stars matches each host
+/// that has a name, and mountd masks all of an address away by a mask of zeros.
+bool reaches_all(std::string_view client) {
+  if (kind_of(client) == ClientKind::wildcard)
+    return client.find_first_not_of('*') == std::string_view::npos;
+  const auto network = parse_network(client);
+  return kind_of(client) == ClientKind::network && !network && network.error().all;
+}
+
 } // namespace
 
 Diagnoses diagnose_client(const Export& entry) {
@@ -88,7 +97,10 @@ Diagnoses diagnose_client(const Export& entry) {
   const auto kind = kind_of(name);
   if (name.find(',') != std::string::npos)
     return {at(Severity::error, "SF112", entry.origin,
-               fmt::format("`{}` is read as the name of one client: exportfs drops it, mostly silently", name),
+               fmt::format("`{}` is read as the name of one client: {}", name,
+                           kind == ClientKind::host || kind == ClientKind::network
+                               ? "exportfs drops it, mostly silently"
+                               : "it is exported, and no client matches it"),
                "clients are separated by spaces, each with its own options")};
   if (kind == ClientKind::network)
     return diagnose_network(entry);
@@ -107,7 +119,7 @@ Diagnoses diagnose_client(const Export& entry) {
 
 Diagnoses diagnose_rights(const Export& entry) {
   const auto& settings = entry.settings;
-  const auto kind = kind_of(entry.client);
+  const auto kind = reaches_all(entry.client) ? ClientKind::everyone : kind_of(entry.client);
   const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;
   const bool user = settings.value("anonuid") == "0";
   const std::string_view zero = user ? "anonuid=0" : "anongid=0";

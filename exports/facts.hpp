@@ -8,6 +8,7 @@
 #include "sys/mounts/mount_table.hpp"
 
 #include <map>
+#include <set>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,8 +32,9 @@ struct HostFacts {
   std::map<std::string, sys::ConfiguredMount, std::less<>> not_mounted;
   sys::MountTable mounts;
   Names names;
-  std::string hosts;     ///< text of /etc/hosts
-  std::string waits_for; ///< a path for which exportfs would wait forever; "": none is known
+  std::string hosts;                  ///< text of /etc/hosts
+  std::set<std::string> not_answered; ///< names of clients that were to be looked up, and gave no answer
+  std::string waits_for;              ///< a path for which exportfs would wait forever; "": none is known
 };
 
 /// Returns the directory as exportfs writes it once the directory exists: resolved if the facts have that, else without

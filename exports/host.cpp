@@ -179,6 +179,31 @@ std::optional<NameFact> find_unknown_netgroup(sys::System& system, const std::st
   return is_unknown ? std::optional(NameFact{}) : std::nullopt;
 }
 
+/// Returns the facts about the names in the text of a hosts(5) file, by names in lower case.
+Names facts_of(std::string_view hosts) {
+  Names facts;
+  for (const auto& line : split_lines(hosts)) {
+    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
+    for (std::size_t i = 1; i < words.size() && !canonical_address(words[0]).empty(); ++i) {
+      auto& fact = facts[lower_case(words[i])];
+      if (fact.addresses.empty())
+        fact.canonical = words[1];
+      if (std::ranges::count(fact.addresses, words[0]) == 0)
+        fact.addresses.emplace_back(words[0]);
+    }
+  }
+  return facts;
+}
+
+/// True if name lookups of this host read /etc/hosts before anything else.
+bool begins_with_files(sys::System& system) {
+  const auto text = system.entry({.path = "/etc/nsswitch.conf", .follow = true, .read_bytes = 65536}).content;
+  for (const auto& line : split_lines(text))
+    if (const auto words = split_words(line); words.size() > 1 && words[0] == "hosts:")
+      return words[1] == "files";
+  return false;
+}
+
 /// Asks for each name, and each netgroup (`@NAME`), of which no fact is known, until `end`, so that a directory service
 /// that hangs delays no more.
 void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,
@@ -259,8 +284,16 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
       else if (kind_of(entry.client) == ClientKind::host && entry.client.find(',') == std::string::npos &&
                (canonical_address(entry.client).empty() || has_scope(entry.client)))
         names.insert(entry.client);
+  // What /etc/hosts answers needs no time of the budget, which a name server that does not answer would use up.
+  const auto by_hosts = begins_with_files(system) ? facts_of(facts.hosts) : Names();
+  for (const auto& name : names)
+    if (const auto fact = by_hosts.find(lower_case(name)); fact != by_hosts.end())
+      facts.names.emplace(name, fact->second);
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
   probe_names(system, names, end, facts);
+  for (const auto& name : names)
+    if (!facts.names.contains(name))
+      facts.not_answered.insert(name);
   probe_names(system, canonical_names(facts.names), end, facts);
   probe_names(system, netgroups, end, facts);
   return facts;

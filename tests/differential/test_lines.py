@@ -129,7 +129,7 @@ MORE_PATHS = [
     *(long_path(size, 300) for size in (400, 1000, 1023)), "/mnt/share/" + "../share/" * 60, "/mnt/" + "./" * 400, "/" * 900,
     "\\000", "\\000x", "//", "///mnt", "/mnt/..", "/..", "/mnt/share/.", "/mnt/share//", "/proc", "/dev/null", "/etc", "/etc//exports.d", "/var/lib",
     "/mnt/share\\", "/mnt/\\", "/mnt/ä", "/mnt/\\303\\244", "-", "-rw", "*", "node1", "/mnt/share,", "'/mnt/share'", "/mnt/file/", "/mnt/link/",
-    ".", "./", "..", "nfsd", "./nfsd/../nfsd/", "nfsd/..",
+    ".", "./", "..", "mnt/share", "./mnt/../mnt/share/", "mnt/link", "proc/fs/..", "gone/share",
 ]
 
 
@@ -154,6 +154,9 @@ ODD_ONES = {
     "an option of a newer exportfs in defaults, and its client on another line": "/mnt/share -ro,xprtsec=tls \\\n node1\n/mnt/data node1\n",
     "an option of a newer exportfs in defaults without a client": "/mnt/share node1 \\\n -xprtsec=tls \n/mnt/data node1\n",
     "an option of a newer exportfs before an error": "/mnt/share -xprtsec=tls \\\n @nodes\n/mnt/data node1(rw) *(ro)\n/srv node1(rx)\n",
+    "a security flavour in capitals is a network, and none": "/mnt/share GSS/krb5(rw) gss/krb5(ro)\n/mnt/data node1(rw)\n",
+    "a relative path and the same directory": "mnt/share node1(rw)\n/mnt/share node1(ro)\n",
+    "ranges and what only looks like an address": "/mnt/share 10.77.0.1-10.77.0.9(rw) 10.77.0.300(rw) 1.2.3.4.5(ro)\n/mnt/data node1(rw)\n",
     "a wrong option behind comments": "# a\n# b \\\n/mnt/share node1(rw) #\n/srv node1(rw,snyc)\n/mnt/data node1(rw)\n",
     "4 flavours of one word": "/mnt/share *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)\n",
     "4 flags of a later word": "/mnt/share -sec=krb5 node1 -rw,insecure 10.77.0.4 *.lab(sec=sys)\n",

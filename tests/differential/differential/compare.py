@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from differential.etab import broken_lines, lines_of_check, lines_of_etab
-from differential.host import MAIN, NOWHERE, Taken, checked, write_exports
+from differential.host import MAIN, Taken, checked, write_exports
 
 
 def disagreement(files: Mapping[str, bytes]) -> str:
@@ -62,7 +62,7 @@ def difference() -> str:
         said += f"etab has {only_theirs}\nexport check says {only_ours}\n"
     # exportfs reads etab as mountd does: each line that it does not give back is one that no client gets. Of a client with
     # a blank it makes another one.
-    listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd=NOWHERE).stdout
+    listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd="/").stdout
     readable = not any(one["code"] == "SF141" for one in document["diagnoses"])
     merged = any(one["code"] == "SF144" for one in document["diagnoses"])  # by the names that etab has for two hosts
     given_back = all(where and f" {client}(".encode() in listed for where, client, _ in theirs)  # one space behind the longest paths

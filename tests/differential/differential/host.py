@@ -20,7 +20,7 @@ ETAB = Path("/var/lib/nfs/etab")
 ETC = Path("/etc")
 MAIN = "/etc/exports"
 DATA = Path("/mnt")
-NOWHERE = Path("/proc/fs")  # relative paths lead nowhere from here
+PROC = Path("/proc/fs")
 WORKERS = 2  # processes that have a host each
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
@@ -60,10 +60,10 @@ def isolate() -> None:
             if (ETC / name).exists()}
     _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS | _CLONE_NEWNET), "unshare")
     _check(_libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "make / private")
-    for directory in (ETC, ETAB.parent, DATA, NOWHERE):
+    for directory in (ETC, ETAB.parent, DATA, PROC):
         _tmpfs(directory)
-    (NOWHERE / "nfsd").mkdir()
-    (NOWHERE / "nfsd/export_features").write_text(FEATURES)
+    (PROC / "nfsd").mkdir()
+    (PROC / "nfsd/export_features").write_text(FEATURES)
     for name, content in kept.items():
         (ETC / name).write_bytes(content)
     (ETC / "nsswitch.conf").write_text("hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n")
@@ -120,7 +120,7 @@ class Taken:
 
     def __init__(self) -> None:
         ETAB.write_bytes(b"")
-        done = subprocess.run(["exportfs", "-r"], capture_output=True, timeout=60, check=False, cwd=NOWHERE)
+        done = subprocess.run(["exportfs", "-r"], capture_output=True, timeout=60, check=False, cwd="/")
         self.said = done.stderr.decode(errors="replace")
         self.exit_code = done.returncode
         self.etab = ETAB.read_bytes()

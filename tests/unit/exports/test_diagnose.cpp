@@ -23,6 +23,10 @@ TEST_CASE("clients that are not what they look like") {
       {"/a 10.4(rw)", {"SF105 warning 1:4"}},
       {"/a 10.0.0.1/255.0.255.0(rw)", {"SF105 warning 1:4"}},
       {"/a 10.0.0.1,10.0.0.2(rw)", {"SF112 error 1:4"}},
+      {"/a **(rw,no_root_squash,insecure)", {"SF120 error 1:4"}},                          // each host that has a name
+      {"/a 0.0.0.0/0.0.0.0(rw,no_root_squash)", {"SF104 error 1:4", "SF119 warning 1:4"}}, // each address
+      {"/a *(ro) *(rw,no_root_squash,insecure)", {"SF115 error 1:10"}},               // exportfs ignores the second
+      {"/a h(bad)\n/b *(rw,no_root_squash)", {"SF107 error 1:6", "SF111 error 2:1"}}, // not read
       {"/a [fe80::1](rw)", {"SF113 error 1:4"}},
       {"/a [fe80::]/64(rw)", {"SF113 error 1:4"}},
       {"/a node[1-3].lab(rw)", {}},
@@ -47,6 +51,14 @@ TEST_CASE("clients that are not what they look like") {
   }));
   CAPTURE(row.text);
   CHECK(told(diagnoses_of(row.text)) == row.told);
+}
+
+TEST_CASE("what is said of odd clients is true of their kind") {
+  const auto message = [](const std::string& client) { return diagnoses_of("/a " + client + "(rw)").front().message; };
+  CHECK(message("h,i").ends_with("exportfs drops it, mostly silently"));
+  CHECK(message("@g,@h").ends_with("it is exported, and no client matches it"));
+  CHECK(message("10.0.0.0/0").ends_with("(on x86 it means the one address)"));
+  CHECK(message("2001:db8::1/0").ends_with("(on x86 it means the first 32 bits)"));
 }
 
 TEST_CASE("host bits: the real range and count are told") {

@@ -211,6 +211,18 @@ TEST_CASE("a directory on a file system that hangs is given up") {
   CHECK(facts->directories.at("/hung/share").error().code == ErrorCode::timeout);
 }
 
+TEST_CASE("a name of /etc/hosts needs no lookup, and one without an answer is remembered") {
+  const auto system = machine(R"({"entries": {
+    "/etc/nsswitch.conf": {"kind": "file", "content": "passwd: files\nhosts: files dns\n"},
+    "/etc/hosts": {"kind": "file", "content": "10.0.0.1 n1.lab N1 # web\n10.0.0.2 other\n10.0.1.1 n1\nx web\n"}},
+    "run": [{"argv": ["getent", "--no-addrconfig", "ahosts", "web"], "exit_code": 3}]})",
+                              "/");
+  const auto facts = probe_facts(*system, {parse("/a n1(rw) web(rw)", "f")});
+  REQUIRE(facts);
+  CHECK(facts->names.at("n1") == NameFact{{"10.0.0.1", "10.0.1.1"}, "n1.lab"});
+  CHECK(facts->not_answered == std::set<std::string>{"web"});
+}
+
 TEST_CASE("a name that is known is not looked up again") {
   const auto system = machine("{}", "/");
   const Names known{{"n1", {{"10.0.0.1"}, "n1.lab"}}, {"n1.lab", {{"10.0.0.1"}, "n1.lab"}}};
