@@ -12,10 +12,8 @@ namespace sharefs::conda {
 
 std::optional<int> NotedProcesses::find(const Use& use) {
   if (use.host == m_self.process_host()) {
-    const auto start = sys::process_start(m_system.files(), use.pid);
-    if (!start && use.uid != m_self.uid && !sees_others())
-      return std::nullopt;
-    return start && *start == use.start ? use.pid : 0;
+    const auto ended = sys::has_ended(m_system.files(), use.pid, use.start);
+    return ended ? std::optional(*ended ? 0 : use.pid) : std::nullopt;
   }
   // A process of a container has a note with its number in the container's PID namespace.
   if (!m_self.pid_namespace.empty() || !use.host.starts_with(m_self.hostname + "+"))

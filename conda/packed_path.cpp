@@ -102,9 +102,18 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
   return join_path(request.store, image_prefix(request.path) + survey.fingerprint.substr(0, k_hash_digits));
 }
 
+/// Returns the survey of the copy that is mounted over the directory by now: another command may have staged it since.
+std::optional<tree::Survey> survey_of_bound(sys::System& system, const PathStagingRequest& request) {
+  for (const auto& copy : list_staged_paths(system, {request.at}, {0}))
+    if (copy.is_bound && copy.source() == request.path)
+      return survey_in(copy.what().state);
+  return request.bound;
+}
+
 Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
                              const plan::Say& say) {
-  TRY_ASSIGN(const auto now, request.bound ? Result<tree::Survey>(before) : survey_directory(system, request, say));
+  const auto bound = survey_of_bound(system, request);
+  TRY_ASSIGN(const auto now, bound ? Result<tree::Survey>(*bound) : survey_directory(system, request, say));
   return now == before ? Result<void>{}
                        : fail(ErrorCode::conflict, request.path + " has changed while it was read",
                               "run the command again when nobody writes there");

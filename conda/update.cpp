@@ -96,6 +96,9 @@ class UpdateFill {
       layers.removed.push_back(mark.path);
     layers.writable = {"conda-meta"};
     layers.user_namespace = m_request.user_namespace;
+    for (const auto& one : m_environment.generations) // their files are often the same as those of the present one
+      if (one.number != m_environment.current && one.entry.kind == sys::EntryKind::directory)
+        layers.read_only.push_back(one.entry.path);
     for (const auto& directory : {layers.upper, layers.work})
       TRY(files.make_directories(directory, 0700));
     const Runs runs = [&](const Argv& command) {

@@ -155,8 +155,8 @@ Result<Diagnoses> diagnose_journal(Context& context) {
   const auto entry = load_newest(journal, newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
-                fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
-                            "`mv {} /root/`",
+                fmt::format("look at it, then set it aside, so that `sharefs undo` works for older ones: "
+                            "`mv {0} {0}.damaged`",
                             shell_quote(join_path(state, "journal/" + *newest))));
   auto left = find_unfinished(context, entry, "");
   if (!left)

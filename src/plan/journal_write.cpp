@@ -4,6 +4,7 @@
 #include "plan/json_values.hpp"
 #include "sys/find_processes.hpp"
 
+#include <algorithm>
 #include <fmt/chrono.h>
 #include <unistd.h>
 
@@ -61,8 +62,10 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
                           is_this_process ? sys::process_start(sys::Files(), identity.pid).value_or(0) : 0},
               JsonTexts::exact);
   head["plan"] = to_json(plan);
-  const auto ids = sorted_ids(*names);
-  auto id = std::to_string((ids.empty() ? 0 : entry_number(ids.back())) + 1);
+  std::uint64_t last = 0; // an entry that was set aside (17.damaged) counts, too: others may name it as their undo
+  for (const auto& name : *names)
+    last = std::max(last, entry_number(name.substr(0, name.find('.'))));
+  auto id = std::to_string(last + 1);
   if (auto made = make_entry(*journal, id, head, first); !made)
     return fail(journal_error(made.error()));
   return id;

@@ -5,6 +5,8 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <fmt/format.h>
 
 namespace sharefs::sys {
@@ -78,6 +80,13 @@ std::vector<FoundProcess> find_processes(System& system, const std::vector<std::
 
 std::optional<std::uint64_t> process_start(const Files& files, int pid) {
   return read_stat(files, pid, 22);
+}
+
+std::optional<bool> has_ended(const Files& files, int pid, std::uint64_t start) {
+  if (const auto seen = process_start(files, pid))
+    return *seen != start;
+  // kill(2) knows every process, also one that proc(5) hides from this user.
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? std::optional(true) : std::nullopt;
 }
 
 int process_parent(const Files& files, int pid) {

@@ -44,8 +44,12 @@ std::vector<FoundProcess> find_processes(System& system, const std::vector<std::
                                          std::chrono::milliseconds deadline = k_process_deadline);
 
 /// Returns the start time of a process, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is no
-/// such process. Together with the boot id it distinguishes a process from a later one with the same pid.
+/// such process, or /proc hides it. Together with the boot id it distinguishes a process from a later one with the same
+/// pid.
 std::optional<std::uint64_t> process_start(const Files& files, int pid);
+/// True if the process that has begun at `start` has ended; nullopt: /proc hides it (proc(5), hidepid), and some
+/// process has this id.
+std::optional<bool> has_ended(const Files& files, int pid, std::uint64_t start);
 /// Returns the id of the process that has started this one; 0: there is none.
 int process_parent(const Files& files, int pid);
 

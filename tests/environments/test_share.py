@@ -425,6 +425,16 @@ def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) ->
     assert run_tool(shared.source).startswith("tool ")
 
 
+def test_gc_keeps_what_was_shared_where_a_home_has_its_original_again(shared: Shared) -> None:
+    """Others may work with the environment, and who has the original changes it."""
+    shared.share()
+    shared.run("conda", "unlink", "--all", "--yes")
+    assert not shared.source.is_symlink()
+    (shared.source / "bin/tool").write_text("changed since\n")
+    shared.run("conda", "gc", "--keep", "0", "--yes", expect=None)
+    assert run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
+
+
 def test_attack_a_note_of_a_stranger_makes_no_share(shared: Shared) -> None:
     shared.share()
     shared.source.unlink()

@@ -433,6 +433,27 @@ def _owns_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+@_NAMESPACES
+def test_attack_a_command_writes_to_generations_by_their_own_paths(store: Store) -> None:
+    """As in a shell of `conda run`, whose PATH names the generation. An older one has the same files by other names."""
+    store.update("echo 2 > $CONDA_PREFIX/two")
+    before = state(store.generation(1)), state(store.generation(2))
+    script = """
+for prefix in "$0" "$1"; do
+  for path in $prefix/conda-meta/history $prefix/bin/tool $prefix/new; do
+    { chmod u+w $path; echo x >> $path; rm -f $path; } 2>/dev/null
+    test ! -w $path
+  done
+done
+echo x > $(dirname $0)/../beside
+exit 3
+"""
+    words = ["conda", "update", "--yes", "llm", "--", "bash", "-c", script, store.generation(2), store.generation(1)]
+    assert "exit code 3: nothing was changed" in store.sharefs(*words, expect=1).stderr
+    assert (state(store.generation(1)), state(store.generation(2))) == before
+    assert (store.path / ".generations/beside").read_text() == "x\n"  # another environment may be made there
+
+
 @pytest.mark.parametrize("step", ["0", "0+", "1", "1+"])
 def test_requirement_1_an_update_killed_at_each_step(store: Store, step: str) -> None:
     with killed_at(step):

@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/mounts/mount_table.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/rights.hpp"
@@ -15,12 +16,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <mutex>
 #include <sched.h>
+#include <set>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -111,6 +115,49 @@ bool mount_layers(const Layers& layers, bool as_root) {
     options += ",userxattr";
   const auto target = join_path(layers.parent, layers.name);
   return ::mount("sharefs", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
+}
+
+/// Makes the directory at `path` read-only in this namespace.
+bool protect(const std::string& path) {
+  constexpr unsigned long k_kept = MS_NOSUID | MS_NODEV | MS_NOEXEC; // a user namespace cannot take these away
+  struct statvfs status{};
+  return ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         ::statvfs(path.c_str(), &status) == 0 &&
+         ::mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | (status.f_flag & k_kept),
+                 nullptr) == 0;
+}
+
+/// Adds every path that leads to the directory: a server often has a bind mount of what it exports. False with errno.
+bool add_paths_to(const std::string& directory, const MountTable& table, std::set<std::string>& paths) {
+  std::error_code error;
+  const auto path = std::filesystem::canonical(directory, error).string();
+  const auto* owner = error ? nullptr : table.owner_of(path);
+  struct stat status{};
+  errno = error ? error.value() : ENOENT;
+  if (owner == nullptr || ::stat(path.c_str(), &status) != 0)
+    return false;
+  const auto inside = normalize_path(owner->root + "/" + path.substr(owner->target.size()));
+  for (const auto& mount : table.entries()) {
+    if (mount.major != owner->major || mount.minor != owner->minor || !is_under(inside, mount.root))
+      continue;
+    const auto same = normalize_path(mount.target + "/" + inside.substr(mount.root.size()));
+    struct stat there{};
+    if (::stat(same.c_str(), &there) == 0 && there.st_ino == status.st_ino && there.st_dev == status.st_dev)
+      paths.insert(same);
+  }
+  return true;
+}
+
+bool protect_all(const Layers& layers) {
+  std::string text;
+  const Fd file(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+  if (!file || read_all(file.get(), text) != 0)
+    return false;
+  const auto table = MountTable::parse(text);
+  std::set<std::string> paths;
+  return table && add_paths_to(layers.lower, *table, paths) &&
+         std::ranges::all_of(layers.read_only, [&](const auto& path) { return add_paths_to(path, *table, paths); }) &&
+         std::ranges::all_of(paths, protect);
 }
 
 bool add_mode(int directory, const char* name, const struct stat& status, mode_t wanted) {
@@ -214,7 +261,7 @@ Result<void> enter_layers(const Layers& layers) {
     return fail(
         ErrorCode::unsupported, fmt::format("this user cannot have a user namespace here: {}", errno_text(errno)),
         "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host");
-  if (!show_parent(layers) || !mount_layers(layers, as_root))
+  if (!show_parent(layers) || !mount_layers(layers, as_root) || !protect_all(layers))
     return fail(ErrorCode::unsupported,
                 fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(errno)),
                 fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",

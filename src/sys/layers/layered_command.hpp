@@ -18,12 +18,13 @@ struct TerminalCommand {
 
 struct Layers {
   std::string parent, name;          ///< the layered tree is visible at PARENT/NAME; the rest of PARENT is unchanged
-  std::string lower;                 ///< the tree below, which is only read
+  std::string lower;                 ///< the tree below, which is read-only for the command, by whatever path
   std::string upper, work;           ///< empty directories on one file system of this host
   std::vector<std::string> removed;  ///< paths in the tree that are removed for the command
   std::vector<std::string> writable; ///< directories in the tree on whose files the owner gets write permission
   /// A user namespace of this user, with all groups (make_user_namespace()); -1: one with a single group is made.
   int user_namespace = -1;
+  std::vector<std::string> read_only = {}; ///< other directories that are read-only for the command
 };
 
 /// Runs the command to its end, on our terminal, where it also gets Ctrl-C. Returns its exit code, 128 + n for signal

@@ -167,11 +167,13 @@ std::string boot_of(const Identity& self) {
 }
 
 /// True if the holder is known to be dead. Another boot under this host's name may be an earlier one, or another host
-/// that was cloned from this one: that holder is dead if it does not touch its file.
+/// that was cloned from this one: that holder is dead if it does not touch its file. So is one that /proc hides.
 bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Identity& self, bool expired) {
   if (!holder || holder->host != self.hostname || self.boot_id.empty())
     return false;
-  return holder->boot_id == boot_of(self) ? process_start(system.files(), holder->pid) != holder->start : expired;
+  const auto ended =
+      holder->boot_id == boot_of(self) ? has_ended(system.files(), holder->pid, holder->start) : std::nullopt;
+  return ended.value_or(expired);
 }
 
 } // namespace

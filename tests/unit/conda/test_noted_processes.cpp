@@ -66,6 +66,18 @@ TEST_CASE("requirement 4: which notes keep a generation", "[conda]") {
   CHECK_FALSE(keeps(system, use));
 }
 
+TEST_CASE("a process that /proc hides has not ended, whoever owns its note", "[conda]") {
+  const test::TemporaryDirectory root; // its /proc shows no process
+  test::ScriptedSystem system(root.path());
+  Use use{system.identity().hostname, ::getpid(), 70, 1};
+  use.uid = ::geteuid(); // a server may make all files one user's
+  CHECK_FALSE(NotedProcesses(system).find(use));
+  use.pid = 4194305; // more than any process has
+  CHECK(NotedProcesses(system).find(use) == 0);
+  use.uid += 1;
+  CHECK(NotedProcesses(system).find(use) == 0);
+}
+
 TEST_CASE("a process of a container on this host is known by its numbers there", "[conda]") {
   HostWithContainer host;
   CHECK(NotedProcesses(host.system).find(host.use) == 900);

@@ -68,6 +68,26 @@ TEST_CASE("an image is of what the directory held when it was looked at", "[cond
   }
 }
 
+TEST_CASE("a directory over which another command has mounted its copy since has not changed", "[conda]") {
+  if (::geteuid() != 0)
+    return; // only root's copies are mounted over a directory
+  DirectoryMachine machine;
+  const auto packed = survey_path(machine, machine.request, {});
+  REQUIRE(packed);
+  machine.file("/share/c4/three", "3"); // what is seen there is the copy, with other times
+  const auto copy =
+      staged_directory("/stage", 0, "/share/c4") + "/" + packed->survey.fingerprint.substr(0, k_hash_digits);
+  machine.directory(copy);
+  machine.file(complete_mark(copy), format_mark({.source = "/share/c4", .state = text_of(packed->survey)}));
+  CHECK_FALSE(check_unchanged(machine, machine.request, packed->survey, {}));
+  machine.machine().mounts = *sys::MountTable::parse("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:1 " + copy +
+                                                     " /share/c4 ro - ext4 /dev/sda1 rw\n");
+  CHECK(check_unchanged(machine, machine.request, packed->survey, {}));
+  auto other = packed->survey;
+  other.bytes += 1;
+  CHECK_FALSE(check_unchanged(machine, machine.request, other, {}));
+}
+
 TEST_CASE("the directory of images is not packed into itself", "[conda]") {
   DirectoryMachine machine;
   machine.request.path = "/share";

@@ -33,6 +33,17 @@ TEST_CASE("entries are numbered, whatever the clock says; what has no number is 
   CHECK(machine.record(one_step()) == "12");
 }
 
+TEST_CASE("the number of an entry that was set aside is not given again: an older one may name it as its undo") {
+  JournalMachine machine;
+  const auto journal = machine.root.path() + "/var/lib/sharefs/journal/";
+  machine.record(one_step());
+  const auto undo = machine.record(one_step());
+  REQUIRE(machine.journal.mark_undone("1", undo));
+  fs::rename(journal + undo, journal + undo + ".damaged");
+  CHECK(machine.journal.newest_id() == "1");
+  CHECK(machine.record(one_step()) == "3");
+}
+
 TEST_CASE("two runs at once get two entries") {
   JournalMachine machine;
   machine.record(one_step());

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 using namespace sharefs;
@@ -86,6 +87,37 @@ TEST_CASE("what a layered command changes lies in the upper directory, and nothi
   CHECK(store.run("cd " + store.top().path() + "/store/env && cat file && echo new >file && cat file") ==
         "0 as it was\nnew\n");
   CHECK(store.top().read("upper/file") == "new\n");
+  CHECK(store.top().read("store/env/file") == "as it was\n");
+}
+
+TEST_CASE("attack: a layered command writes to the tree below by the path where it lies", "[layered_command]") {
+  if (!is_possible())
+    return;
+  const Store store;
+  const auto generations = store.top() / "store/.generations/env";
+  CHECK(store.run("cd " + generations +
+                  " && for change in 'echo new >file' 'rm file' 'touch more' 'chmod 600 file'; do" +
+                  " (cd 0001; eval \"$change\") 2>/dev/null || echo refused; done; echo x >beside && cat beside") ==
+        "0 refused\nrefused\nrefused\nrefused\nx\n");
+  CHECK(store.top().read("store/env/file") == "as it was\n");
+}
+
+TEST_CASE("attack: a layered command writes to the tree below by another mount of its file system",
+          "[layered_command]") {
+  if (!is_possible())
+    return;
+  const Store store;
+  const auto other = store.top() / "other";
+  fs::create_directories(other);
+  const auto said = call(std::nullopt, 60s, [&]() -> Result<std::string> {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount((store.top() / "store").c_str(), other.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      return fail(errno_error(errno, other));
+    return store.run("cd " + other + "/.generations/env && { (echo new >0001/file) 2>/dev/null || echo refused; } &&" +
+                     " echo x >beside && cat beside");
+  });
+  REQUIRE(said);
+  CHECK(*said == "0 refused\nx\n");
   CHECK(store.top().read("store/env/file") == "as it was\n");
 }
 

@@ -167,6 +167,18 @@ TEST_CASE("a holder in another PID namespace is alive, although this one has no 
   CHECK(Lease::take(place.system, place.request));
 }
 
+TEST_CASE("attack: a holder that /proc hides is alive, and one that has ended is succeeded at once", "[kill]") {
+  const test::TemporaryDirectory root; // its /proc shows no process, as hidepid does for those of other users
+  test::ScriptedSystem system(root.path(), machine_named("node1"));
+  const LeaseRequest request{.path = "/lock", .what = "conda update llm"};
+  root.write("lock", content({"node1", "boot-of-node1", ::getpid(), 1, "bob", 0, "conda gc llm"}));
+  CHECK(Lease::take(system, request).error().code == ErrorCode::busy);
+  fs::last_write_time(root / "lock", fs::file_time_type::clock::now() - request.expires_after);
+  CHECK(Lease::take(system, request));
+  root.write("lock", content({"node1", "boot-of-node1", 4194305, 1, "bob", 0, "conda gc llm"}));
+  CHECK(Lease::take(system, request));
+}
+
 TEST_CASE("a link in the place of a lease is named, with the cure") {
   LeasePlace place;
   fs::create_symlink("/etc/passwd", place.directory / "lock");
