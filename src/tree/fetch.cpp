@@ -121,6 +121,8 @@ class Fetcher {
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
       while (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) // a file system without locks
+          return fail(errno_error(errno, join_path(parent_path(m_to.path), part_name()) + ": cannot be locked"));
         if (sys::Clock::now() >= end)
           return fail(ErrorCode::busy, m_to.path + ": another command copies it", "wait for its end");
         std::this_thread::sleep_for(k_pause);
