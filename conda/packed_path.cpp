@@ -1,5 +1,6 @@
 #include "conda/staged_path.hpp"
 
+#include "base/argv.hpp"
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
@@ -52,6 +53,24 @@ bool is_tree(const tree::Listing& listing) {
   return true;
 }
 
+/// Returns the reason why nothing in the directory of images is used; empty if only its rightful owner can have made
+/// it: root, the owner of the directory above, or in a directory of root's the user as whom find_packer() works there.
+/// This process's user trusts what is the user's own.
+std::string why_untrusted(sys::System& system, const sys::Entry& above, const sys::Entry& store,
+                          const std::vector<std::string>& readers) {
+  constexpr std::uint32_t k_others_write = 0022;
+  const auto self = static_cast<std::uint32_t>(system.identity().uid);
+  const bool is_rightful = store.uid == 0 || store.uid == self || store.uid == above.uid;
+  if (!store.exists() || is_rightful || (above.exists() && (above.mode & k_others_write) == 0))
+    return {};
+  if (above.uid == 0)
+    if (const auto by = read_as_permitted(system, {.queries = {{.path = store.path, .follow = true}}}, readers).by;
+        by && by->uid == store.uid)
+      return {};
+  return fmt::format("{} belongs to user {}, and {}, which others may write to, to user {}: nothing in it is used",
+                     store.path, store.uid, above.path, above.uid);
+}
+
 Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
   auto survey = tree::survey({.path = request.path, .root = system.files().root()}, {.as = request.how.copying.reader},
                              say.progress("looking at " + request.path));
@@ -62,12 +81,12 @@ Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequ
 
 } // namespace
 
-sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
-  return system
-      .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
-                            {.path = request.store, .follow = true, .list = true}},
-                .as = request.how.copying.reader})
-      .back();
+ImageDirectory probe_images(sys::System& system, const PathStagingRequest& request) {
+  const auto entries = system.entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
+                                                   {.path = request.store, .follow = true, .list = true}},
+                                       .as = request.how.copying.reader});
+  const auto& store = entries.back();
+  return {store.resolved, store.uid, why_untrusted(system, entries.front(), store, request.readers)};
 }
 
 Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathStagingRequest& request,
@@ -87,13 +106,18 @@ Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathSt
 }
 
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers) {
-  auto seen = read_as_permitted(system, {.queries = {{.path = store, .follow = true}}}, readers);
-  auto place = seen.entries.front();
+  auto seen = read_as_permitted(
+      system, {.queries = {{.path = parent_path(store), .follow = true}, {.path = store, .follow = true}}}, readers);
+  auto place = seen.entries.back();
   const bool exists = place.exists();
   if (!exists)
     place = system.entries({.queries = {{.path = place.ancestor, .follow = true}}, .as = seen.by}).front();
   if (system.identity().uid != 0 || (place.uid == 0 && (exists || !seen.by)))
     return Packer{};
+  if (auto why = why_untrusted(system, seen.entries.front(), seen.entries.back(), readers); !why.empty())
+    return fail(ErrorCode::permission, std::move(why),
+                fmt::format("see who made it, then `mv {0} {0}.old`, or `chown {1} {0}`", shell_quote(store),
+                            seen.entries.front().uid));
   TRY_ASSIGN(auto owner, place.uid == 0 ? Result<sys::User>(std::move(*seen.by)) : owner_of(system, place));
   return Packer{std::move(owner), place.path};
 }
@@ -120,7 +144,7 @@ Result<void> check_unchanged(sys::System& system, const PathStagingRequest& requ
 }
 
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
-  const auto store = probe_store(system, request);
+  const auto store = probe_images(system, request);
   if (is_under(store.resolved, request.path))
     return fail(ErrorCode::usage,
                 fmt::format("{} holds {}, where images of directories lie", request.path, request.store),
@@ -132,10 +156,12 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
   const auto image = probe_image(system, packed.image, 0, request.how.copying.reader);
   // An image that others could have written counts as missing for a user who can make a trusted one.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
-  const bool makes_trusted = uid == 0 || uid == store.uid;
+  const bool makes_trusted = uid == 0 || uid == store.owner;
   TRY(image.check());
-  TRY_ASSIGN(const auto list, read_list(system, request, packed.image, store.uid));
-  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) || list;
+  TRY_ASSIGN(const auto list, read_list(system, request, packed.image, store.owner));
+  packed.exists = store.untrusted.empty()
+                      ? (image.exists() && (image.is_trusted(store.owner) || !makes_trusted)) || list
+                      : !makes_trusted;
   return packed;
 }
 
@@ -189,9 +215,18 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
   TRY(check_unchanged(system, request, packed.survey, say));
   const auto path = list_path(packed.image);
   TRY(clear_place(system, path));
-  TRY(system.files().write_if(path, std::nullopt, sys::WireWriter().put(listing).bytes(), 0400));
-  const auto admitted = admit(system.entry({.path = path}), {access.mode & 0444U, access.gid});
-  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+  mode_t readers = S_IRGRP | S_IROTH;
+  for (const auto& one : listing.entries)
+    tree::narrow_readers(readers, one.mode);
+  const bool is_for_all = (readers & S_IROTH) != 0;
+  const auto gid = access.gid || is_for_all ? access.gid : std::optional(listing.gid);
+  const auto mode = tree::mode_for(readers, access.mode, gid == listing.gid);
+  const bool sets_group = gid && (mode & (S_IRGRP | S_IROTH)) != 0;
+  TRY(system.files().write_if(path, std::nullopt, sys::WireWriter().put(listing).bytes(), sets_group ? 0400 : mode));
+  // Where the group cannot be set, the list stays its owner's, and others copy without it.
+  if (const auto step = sets_group ? admit(system.entry({.path = path}), {mode, gid}) : std::nullopt)
+    std::ignore = plan::apply_action(*step, system);
+  return {};
 }
 
 /// Makes the directory of images. A store of environments above it that does not exist yet gets the mode of the

@@ -22,16 +22,19 @@ using sys::EntryKind;
 constexpr std::size_t k_longest_mark = 8192;
 constexpr std::string_view k_mark_suffix = ".complete";
 
-/// Encodes a path as one name. If the name is longer than the NAME_MAX bytes of a file system, returns a checksum of
-/// the path and the end of the name.
+/// Stands for a `%` of a path. A `%` elsewhere stands for `/`, of which a path has never two in a row.
+constexpr std::string_view k_percent = "%%+";
+
+/// Encodes a path as one name, different from that of any other path. If the name is longer than the NAME_MAX bytes of
+/// a file system, returns a checksum of the path and the end of the name.
 std::string encode_name(std::string_view store) {
   constexpr std::size_t k_kept = 200;
   std::string text;
   for (const char byte : store)
-    if (byte == '/' || byte == '%')
-      text += byte == '/' ? "%" : "%%";
+    if (byte == '%')
+      text += k_percent;
     else
-      text += byte;
+      text += byte == '/' ? '%' : byte;
   return text.size() <= NAME_MAX ? text : sys::sha256(store).substr(0, 16) + text.substr(text.size() - k_kept);
 }
 
@@ -68,12 +71,12 @@ std::string staged_source(const std::string& directory) {
   std::string text;
   const auto store = base_name(parent_path(directory));
   for (std::size_t at = 0; at < store.size(); ++at)
-    if (store[at] != '%')
-      text += store[at];
-    else if (at + 1 < store.size() && store[at + 1] == '%')
-      text += store[at++];
-    else
-      text += '/';
+    if (store.compare(at, k_percent.size(), k_percent) == 0) {
+      text += '%';
+      at += k_percent.size() - 1;
+    } else {
+      text += store[at] == '%' ? '/' : store[at];
+    }
   return join_path(text, base_name(directory));
 }
 
@@ -259,22 +262,26 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
        path = parent_path(path))
     request.queries.push_back({.path = path, .fresh = true, .acl = true}); // another host may just have closed it
   constexpr unsigned k_others_search = 0001, k_group_searches = 0010;
+  constexpr std::uint32_t k_only_group = 0750, k_all_but_group = 0705;
   StageAccess access;
   std::string useless;
   for (const auto& entry : system.entries(request)) {
     if (entry.kind != EntryKind::directory)
       return fail(entry.error());
-    if ((entry.mode & k_others_search) != 0)
+    const bool group = (entry.mode & k_group_searches) != 0, others = (entry.mode & k_others_search) != 0;
+    if (others && group)
       continue;
-    const bool group = (entry.mode & k_group_searches) != 0;
-    if (!group && entry.uid == 0) // only root gets in, so the other directories do not matter
+    if (!others && !group && entry.uid == 0) // only root gets in, so the other directories do not matter
       return StageAccess{0700, std::nullopt};
-    if (!group || access.gid.value_or(entry.gid) != entry.gid)
-      useless = fmt::format(
-          "{} (mode {:04o}) keeps out all but {}: a copy that root makes would let others in, or serve "
-          "root only",
-          entry.path, entry.mode, group ? "its owner and another group than a directory below" : "its owner");
-    access = {0750, entry.gid};
+    const StageAccess needed{others ? k_all_but_group : k_only_group, entry.gid};
+    if ((!others && !group) || (access.gid && access != needed))
+      useless = fmt::format("{} (mode {:04o}) keeps out {}: a copy that root makes would let others in, or serve "
+                            "root only",
+                            entry.path, entry.mode,
+                            others  ? "its group, and a directory below keeps out others"
+                            : group ? "all but its owner and another group than a directory below"
+                                    : "all but its owner");
+    access = needed;
   }
   if (useless.empty())
     return access;
@@ -283,12 +290,15 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
 }
 
 std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access) {
-  const plan::Access before{directory.uid, directory.gid, directory.mode, ""};
-  const plan::Access after{directory.uid, access.gid.value_or(directory.gid), access.mode, ""};
-  if (before == after)
+  const auto gid = access.gid.value_or(directory.gid);
+  if (gid == directory.gid && access.mode == directory.mode)
     return std::nullopt;
-  return plan::SetAccess{
-      .path = directory.path, .before = before, .after = after, .identity = {directory.device, directory.inode}};
+  // Without a `before`, since the entry has no default ACL, which a new directory inherits. The step notes what it
+  // finds, and takes such an ACL away, which could let others in.
+  return plan::SetAccess{.path = directory.path,
+                         .before = std::nullopt,
+                         .after = {directory.uid, gid, access.mode, ""},
+                         .identity = {directory.device, directory.inode}};
 }
 
 sys::Note staged_use_note(sys::Note note, const std::string& store) {

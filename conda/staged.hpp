@@ -1,6 +1,7 @@
 #pragma once
 // Copies on this host's own disk, of generations of environments, and of directories of shares (staged_path.hpp):
-//   STAGE/UID/STORE/ENV/0003/          the copy, or the mount point of its image; STORE with `%` for `/`
+//   STAGE/UID/STORE/ENV/0003/          the copy, or the mount point of its image; STORE with `%` for `/`,
+//                                      and `%%+` for `%`
 //   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; it gets this name when it is complete
 //   STAGE/UID/STORE/ENV/uses/          the uses on this host, as notes like those in STORE/.generations/ENV/uses
 //   STAGE/UID/STORE/ENV/0003.complete  the mark, written when the copy is complete. It has the path of the generation,
@@ -109,11 +110,12 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
 struct StageAccess {
   std::uint32_t mode = 0755;
   std::optional<std::uint32_t> gid = {};
+  friend bool operator==(const StageAccess&, const StageAccess&) = default;
 };
 /// Returns the access to a copy. A copy by root is open to exactly those who can reach `source` (resolved): 0755 if
-/// everybody may search each directory above it, 0750 with the only group that may, 0700 if only root may. A copy by a
-/// user is for that user: 0700. `permission`: no such mode fits, so a copy by root would let others in, or serve root
-/// only.
+/// everybody may search each directory above it, 0750 with the only group that may, 0705 with the only group that may
+/// not, 0700 if only root may. A copy by a user is for that user: 0700. `permission`: no such mode fits, so a copy by
+/// root would let others in, or serve root only.
 Result<StageAccess> stage_access(sys::System& system, const std::string& source,
                                  const std::optional<sys::User>& as = {});
 /// Returns the action that sets this access; nullopt if the directory has it.

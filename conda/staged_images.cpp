@@ -1,5 +1,6 @@
 #include "conda/staged_images.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/image.hpp"
@@ -207,18 +208,18 @@ Diagnoses diagnose_staged(const std::vector<StagedImage>& images) {
 }
 
 std::string staged_unit_text(const Argv& program, const std::set<std::string>& stages) {
-  const auto escaped = [](const std::string& words) { // systemd.unit(5), specifiers
-    std::string text;
-    for (const char byte : words)
-      text += byte == '%' ? "%%" : std::string(1, byte);
-    return text;
+  const auto words = [](const auto& plain, std::string (*quoted)(std::string_view)) {
+    std::vector<std::string> texts; // a plain word stays as it is, so that units of earlier versions are not changed
+    for (const auto& word : plain)
+      texts.push_back(shell_quote(word) == word ? unit_value(word) : quoted(word));
+    return join(texts, " ");
   };
   return fmt::format("# Written by sharefs: `sharefs down` removes this file\n"
                      "[Unit]\nDescription=staged images of conda environments\n"
                      "RequiresMountsFor={}\nBefore=slurmd.service\n\n"
                      "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={} conda stage --mount --yes\n\n"
                      "[Install]\nWantedBy=multi-user.target\n",
-                     escaped(join({stages.begin(), stages.end()}, " ")), escaped(shell_join(program)));
+                     words(stages, unit_word), words(program, unit_command));
 }
 
 } // namespace sharefs::conda

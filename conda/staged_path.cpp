@@ -18,6 +18,10 @@ namespace {
 /// Smaller files are copied from the share, because ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
 
+/// Bits that nothing in a copy by a list gets: all of it has one owner and group, and on the share a file may be
+/// writable for another group.
+constexpr std::uint32_t k_others_write = 0022;
+
 /// True if each file of the list is in the copy with its size and time. A write to a file changes its time.
 bool is_as_listed(sys::System& system, const tree::Listing& files, const std::string& copy) {
   const auto& listed = files.entries;
@@ -57,6 +61,7 @@ Result<PathStagingRequest> find_directory(sys::System& system, const std::string
                 "stage a directory that has none");
   PathStagingRequest found;
   found.path = entry.resolved;
+  found.readers = readers;
   auto& reader = found.how.copying.reader = seen.by;
   if (!reader) // the NFS client may answer root from its cache for the directory, but not for the one above
     reader = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
@@ -97,10 +102,11 @@ Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest&
   TRY(check_stage(system, staging.copies.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
                   "stage.at"));
   TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.copying.reader));
-  const auto store = probe_store(system, request);
+  const auto store = probe_images(system, request);
   staging.image = probe_image(system, packed.image, 0, request.how.copying.reader);
   TRY(staging.image.check());
-  staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
+  staging.why_files = !store.untrusted.empty()      ? store.untrusted
+                      : staging.image.exists()      ? why_no_mount(system, staging.image, store.owner)
                       : is_few_large(packed.survey) ? "they are few and large"
                                                     : why_no_images(system);
   if (staging.why_files.empty() && !staging.image.exists())
@@ -110,8 +116,8 @@ Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest&
     wanted.what.reader = request.how.copying.reader->uid;
   if (staging.why_files.empty()) {
     wanted.what.sha256 = staging.image.note->sha256;
-  } else {
-    TRY_ASSIGN(staging.files, read_list(system, request, packed.image, store.uid));
+  } else if (store.untrusted.empty()) {
+    TRY_ASSIGN(staging.files, read_list(system, request, packed.image, store.owner));
   }
   const auto& hash = staging.why_files.empty() ? wanted.what.sha256 : packed.survey.fingerprint;
   wanted.copy = hash.substr(0, k_hash_digits);
@@ -149,7 +155,7 @@ Result<void> set_directory_access(sys::System& system, const sys::Entry& entry, 
   if (entry.kind != sys::EntryKind::directory)
     return fail(entry.exists() ? Error{ErrorCode::conflict, entry.path + ": is no directory", "", ""} : entry.error());
   const plan::SetAccess step{.path = entry.path,
-                             .before = plan::Access{entry.uid, entry.gid, entry.mode, ""},
+                             .before = std::nullopt, // it may have inherited a default ACL, which is not in the entry
                              .after = {uid, gid, mode, ""},
                              .identity = {entry.device, entry.inode}};
   return plan::apply_action(step, system).map([](plan::Outcome) {});
@@ -170,7 +176,7 @@ Result<void> open_directories(sys::System& system, const Staging& staging) {
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
     TRY(set_directory_access(system, entry, gives ? staging.files->uid : entry.uid,
-                             gives ? staging.files->gid : entry.gid, listed[at]->mode & 03777U));
+                             gives ? staging.files->gid : entry.gid, listed[at]->mode & 03777U & ~k_others_write));
   }
   return {};
 }
@@ -197,13 +203,16 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   for (const auto& one : listing.entries) {
     const auto to = join_path(copy, one.path);
     if (S_ISDIR(one.mode)) {
-      TRY(system.files().make_directories(to, 0700));
+      // A link that an earlier list has left here is not followed.
+      TRY(plan::apply_action(plan::make_directory(to, 0700, {}, true), system));
       const auto there = system.entry({.path = to, .links = sys::Links::none}); // an interrupted run may have made it
       TRY(set_directory_access(system, there, self.uid, there.gid, 0700));
       continue;
     }
     if (S_ISLNK(one.mode)) {
       TRY(plan::apply_action(plan::make_link(to, one.target), system));
+      if (self.uid == 0) // a link of root's is followed where others' are not, and its owner here can move it there
+        TRY(tree::give_link({.path = to, .root = root, .guarded = true}, listing.uid, listing.gid));
       continue;
     }
     auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams(to, one.bytes);
@@ -216,7 +225,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
       if (progress)
         progress(all);
     };
-    given.mode = one.mode;
+    given.mode = one.mode & ~k_others_write;
     given.mtime = one.mtime;
     TRY_ASSIGN(const auto fetched, tree::fetch({.path = join_path(request.path, one.path), .root = root},
                                                {.path = to, .root = root, .guarded = true}, {one.sha256, one.bytes},

@@ -20,6 +20,7 @@ struct PathStagingRequest {
   bool binds = false;  ///< the copy is mounted over the directory, read-only
   /// The survey of the copy that is mounted over the directory here, and hides the present content of the share.
   std::optional<tree::Survey> bound = {};
+  std::vector<std::string> readers = {}; ///< users who may read the share for root
   CopySettings how = {};
 };
 
@@ -28,7 +29,7 @@ struct Packer {
   std::optional<sys::User> user; ///< nullopt: this process's user
   std::string place;             ///< the directory that belongs to the user
 };
-/// Finds the user who can pack directories into `store`.
+/// Finds the user who can pack directories into `store`. `permission`: anybody may have made it.
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers);
 
 /// The packed form of a directory, the same for all nodes.
@@ -54,9 +55,15 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say);
 
+/// The directory of images. Its owner writes what the kernel of each node reads.
+struct ImageDirectory {
+  std::string resolved;    ///< its path without links
+  std::uint32_t owner = 0; ///< whose images are used, beside root's
+  std::string untrusted;   ///< why nothing in it is used; empty: it is used
+};
 /// Reads the directory of images. It is listed, and so is the one above: an NFS client caches for a while that a name
 /// is missing, and another node may just have made it.
-sys::Entry probe_store(sys::System& system, const PathStagingRequest& request);
+ImageDirectory probe_images(sys::System& system, const PathStagingRequest& request);
 /// Reads the list of the directory's files; nullopt unless only root or the owner of the store can have written it.
 Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathStagingRequest& request,
                                                const std::string& packed, std::uint32_t store_owner);

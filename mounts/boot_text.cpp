@@ -44,22 +44,6 @@ std::string source_of(const MountPoint& point) {
   return point.here ? point.path : format_source(point.server, point.path);
 }
 
-/// Doubles each `%`, because it begins a specifier everywhere in a unit (systemd.unit(5)).
-std::string unit_value(std::string_view text) {
-  std::string value;
-  for (const char c : text)
-    value += c == '%' ? "%%" : std::string(1, c);
-  return value;
-}
-
-/// Quotes a word of ExecStart= (systemd.service(5)).
-std::string command_word(std::string_view text) {
-  std::string word = "\"";
-  for (const char c : unit_value(text))
-    word += c == '"' || c == '\\' ? std::string{'\\', c} : c == '$' ? "$$" : std::string(1, c);
-  return word + '"';
-}
-
 /// Writes blanks, backslashes and control characters as octal numbers (fstab(5)).
 std::string fstab_field(std::string_view text) {
   std::string field;
@@ -204,8 +188,8 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
                          "ExecStart={} probe --until-ready {}{}\n"
                          "ExecStart=systemctl start {}\n"
                          "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
-                         unit_value(name_of(point)), unit_value(server_of(point)), command_word(program),
-                         sys::port_words(ports_of(point)), command_word(source), command_word(names.mount), install);
+                         unit_value(name_of(point)), unit_value(server_of(point)), unit_command(program),
+                         sys::port_words(ports_of(point)), unit_command(source), unit_command(names.mount), install);
   return texts;
 }
 

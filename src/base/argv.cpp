@@ -81,4 +81,25 @@ std::string shell_join(const Argv& argv) {
   return out;
 }
 
+std::string unit_value(std::string_view text) {
+  std::string value;
+  for (const char c : text)
+    value += c == '%' ? "%%" : std::string(1, c);
+  return value;
+}
+
+std::string unit_word(std::string_view text) {
+  std::string word = "\"";
+  for (const char c : unit_value(text))
+    word += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return word + '"';
+}
+
+std::string unit_command(std::string_view text) {
+  std::string word;
+  for (const char c : unit_word(text))
+    word += c == '$' ? "$$" : std::string(1, c);
+  return word;
+}
+
 } // namespace sharefs

@@ -1,5 +1,6 @@
 #pragma once
-// Argument vectors: sharefs names a command to run by one. A shell never gets one; quoting is for display only.
+// Argument vectors: sharefs names a command to run by one. A shell never gets one; quoting for one is for
+// display only. Units of systemd have quotes of their own.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,5 +24,12 @@ bool assigns_variable(std::string_view word);
 std::string hint_for_assignment(std::string_view word);
 /// The words quoted and joined by spaces: safe to copy and paste.
 std::string shell_join(const Argv& argv);
+
+/// Doubles each `%`, which begins a specifier everywhere in a unit (systemd.unit(5)).
+std::string unit_value(std::string_view text);
+/// Quotes a word of a list in a unit, such as RequiresMountsFor= (systemd.syntax(7)).
+std::string unit_word(std::string_view text);
+/// Quotes a word of ExecStart=, in which `$` begins a variable (systemd.service(5)).
+std::string unit_command(std::string_view text);
 
 } // namespace sharefs

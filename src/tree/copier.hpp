@@ -50,7 +50,8 @@ class Copier {
  public:
   Copier(const Place& from, const Place& to, const Options& options, const sys::ProgressCounters& counters)
       : m_job(options, counters), m_from(from), m_to(to) {}
-  Result<CopyReport> run();
+  /// `to`: the destination, whose directory may be made already.
+  Result<CopyReport> run(Found to);
 
  private:
   using Inode = std::pair<dev_t, ino_t>;

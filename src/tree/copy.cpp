@@ -90,10 +90,9 @@ void Copier::refuse_rights(const std::string& relative) {
          "take them away (`chmod ug-s`, `setcap -r`), or move it out of the tree");
 }
 
-Result<CopyReport> Copier::run() {
+Result<CopyReport> Copier::run(Found to) {
   m_run = random_letters(12);
   TRY_ASSIGN(auto from, find_tree(m_from));
-  TRY_ASSIGN(auto to, find(m_to));
   if (to.walked.parent_missing)
     return fail(errno_error(ENOENT, parent_path(m_to.path)));
   sys::Fd above(::openat(to.walked.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -288,6 +287,8 @@ void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
 
 void Copier::remove_below(int directory, const Name& name, const std::string& path) {
   m_job.counters.add(k_steps);
+  if (std::ranges::count(path, '/') >= k_deepest)
+    return m_job.failed(ENAMETOOLONG, target(path));
   if (name.type == DT_DIR) {
     std::vector<Name> names;
     const auto inside = open_below(directory, name.name.c_str());
@@ -365,10 +366,32 @@ bool Copier::finish(const PairPointer& pair) {
   return true;
 }
 
+namespace {
+
+/// Makes the directory of the copy if it is missing, and closes it to all but this user. The reader's directories in it
+/// belong to the reader until they are finished, so nobody may enter the copy until its top is finished, which is last.
+Result<void> close_to_reader(Found& to, const Place& place) {
+  if (to.walked.parent_missing)
+    return {}; // Copier::run() fails
+  if (!to.fd) {
+    auto made = sys::make_directory(to.walked.directory.get(), to.walked.name, S_IRWXU);
+    if (!made)
+      return fail(errno_error(made.error(), place.path));
+    to.fd = std::move(*made);
+  }
+  const bool closed = ::fchown(to.fd.get(), ::geteuid(), ::getegid()) == 0 && ::fchmod(to.fd.get(), S_IRWXU) == 0;
+  return closed ? Result<void>{} : fail(errno_error(errno, place.path));
+}
+
+} // namespace
+
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
   return watched(from.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<CopyReport> {
+    TRY_ASSIGN(auto target, find(to));
+    if (options.reader)
+      TRY(close_to_reader(target, to));
     TRY(become_reader(options));
-    return Copier(from, to, options, counters).run();
+    return Copier(from, to, options, counters).run(std::move(target));
   });
 }
 

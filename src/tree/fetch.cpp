@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/fs/file_identity.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/programs/process.hpp"
@@ -121,6 +122,8 @@ class Fetcher {
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
       while (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) // a file system without locks
+          return fail(errno_error(errno, join_path(parent_path(m_to.path), part_name()) + ": cannot be locked"));
         if (sys::Clock::now() >= end)
           return fail(ErrorCode::busy, m_to.path + ": another command copies it", "wait for its end");
         std::this_thread::sleep_for(k_pause);
@@ -316,6 +319,18 @@ Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent&
   all.total_bytes = content.bytes;
   return watched(from.path, all, progress, [&](const sys::ProgressCounters& counters) {
     return Fetcher(from, to, content, all, upstreams, given, counters).run();
+  });
+}
+
+Result<void> give_link(const Place& link, std::uint32_t uid, std::uint32_t gid) {
+  return watched(link.path, {}, {}, [&](const sys::ProgressCounters&) -> Result<void> {
+    TRY_ASSIGN(const auto found, walk_to(link));
+    // The owner of a directory in an earlier copy may have given the name to a link that lies elsewhere.
+    if (!found.is_link() || found.status.st_nlink != 1)
+      return fail(sys::conflict_error(link.path, "the link that was made", found.text()));
+    return ::fchownat(found.fd.get(), "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0
+               ? Result<void>{}
+               : fail(errno_error(errno, link.path));
   });
 }
 

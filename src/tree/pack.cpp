@@ -97,7 +97,7 @@ class Packer {
 
   /// Finds the files that are read from the tree Packing::near. If that tree cannot be read, it is not used.
   void find_near() {
-    m_is_near.assign(m_entries.size(), false);
+    m_near_entries.assign(m_entries.size(), nullptr);
     const auto listed = [&](const std::string& path, std::optional<Reader>& reader) {
       if (auto opened = Reader::open(Place{.path = path, .root = m_packing.tree.root}, m_counters))
         reader.emplace(std::move(*opened));
@@ -106,16 +106,17 @@ class Packer {
     };
     if (m_packing.near.empty())
       return;
-    const auto near = listed(m_packing.near, m_near);
+    m_near_list = listed(m_packing.near, m_near);
     std::optional<Reader> of;
     const auto near_of = m_packing.near_of.empty() ? std::vector<Entry>{} : listed(m_packing.near_of, of);
     for (std::size_t at = 0; at < m_entries.size(); ++at) {
       const auto& entry = m_entries[at];
-      const auto* there = find(near, entry.path);
+      const auto* there = find(m_near_list, entry.path);
       const auto* original = m_packing.near_of.empty() ? &entry : find(near_of, entry.path);
-      m_is_near[at] = S_ISREG(entry.mode) && there != nullptr && S_ISREG(there->mode) && original != nullptr &&
-                      there->size == entry.size && there->mtime == entry.mtime && original->inode == entry.inode &&
-                      original->device == entry.device;
+      if (S_ISREG(entry.mode) && there != nullptr && S_ISREG(there->mode) && original != nullptr &&
+          there->size == entry.size && there->mtime == entry.mtime && original->inode == entry.inode &&
+          original->device == entry.device)
+        m_near_entries[at] = there;
     }
   }
 
@@ -167,8 +168,9 @@ class Packer {
     } catch (const std::system_error& error) {
       return fail(errno_error(error.code().value(), "cannot start a thread"));
     }
-    const auto written = write_tar(pipe.write.get());
-    pipe.write.reset(); // the end of the input
+    sys::Fd input(std::move(pipe.write)); // an exception closes it before `done` waits for mksquashfs
+    const auto written = write_tar(input.get());
+    input.reset(); // the end of the input
     const auto finished = check_squashfs(done.get());
     if (!written && !m_pipe_broke) // mksquashfs has failed only because its input ended early
       return fail(written.error());
@@ -177,37 +179,21 @@ class Packer {
     return check_image(image);
   }
 
-  /// Returns S_IRGRP if the group of the tree may read every entry of it, and S_IROTH if all others may: reading the
-  /// image means reading all entries.
-  [[nodiscard]] mode_t find_readers() const {
-    const auto& tree = m_tree->status();
-    mode_t group = tree.st_mode & S_IRGRP, others = tree.st_mode & S_IROTH;
-    for (const auto& entry : m_entries) {
-      if (S_ISLNK(entry.mode))
-        continue;
-      const bool of_group = entry.gid == tree.st_gid;
-      const auto may = [&](mode_t read, mode_t enter) {
-        return (entry.mode & read) != 0 && (!S_ISDIR(entry.mode) || (entry.mode & enter) != 0);
-      };
-      if (!may(S_IROTH, S_IXOTH))
-        others = 0;
-      if (!(of_group ? may(S_IRGRP, S_IXGRP) : may(S_IROTH, S_IXOTH)))
-        group = 0;
-    }
-    return group | others;
-  }
-
   /// Hashes the image in the open file, sets its group and mode, and syncs it. Its name is not used, because others may
   /// have replaced it.
   Result<Packed> check_image(const sys::Fd& image) {
     TRY_ASSIGN(auto content, hash_file(image.get(), m_packing.file, m_counters, k_steps, k_magic));
     if (content.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
-    const auto most = find_readers() & m_packing.most;
-    const mode_t others = most & S_IROTH;
-    const bool grouped = ::fchown(image.get(), k_as_it_is, m_packing.gid.value_or(m_tree->status().st_gid)) == 0;
-    const mode_t group = grouped ? most & S_IRGRP : others << 3U;
-    if (::fchmod(image.get(), S_IRUSR | group | others) != 0 || ::fsync(image.get()) != 0)
+    const auto gid = m_packing.gid.value_or(m_tree->status().st_gid);
+    mode_t readers = S_IRGRP | S_IROTH;
+    narrow_readers(readers, m_tree->status().st_mode);
+    for (const auto& entry : m_entries)
+      narrow_readers(readers, entry.mode);
+    auto mode = mode_for(readers, m_packing.most, gid == m_tree->status().st_gid);
+    if (::fchown(image.get(), k_as_it_is, gid) != 0) // the image has any group, so it is for all or for its owner
+      mode = (m_packing.most & 0044U) == 0044U ? mode_for(readers, m_packing.most, false) : S_IRUSR;
+    if (::fchmod(image.get(), mode) != 0 || ::fsync(image.get()) != 0)
       return fail(errno_error(errno, m_packing.file));
     return Packed{std::move(content.sha256), content.bytes, m_files};
   }
@@ -241,12 +227,17 @@ class Packer {
       const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
       if (is_small(entry))
-        content.error = reader_of(begin + number).read(entry.path, entry.size + 1, content.bytes);
+        content.error = read(begin + number, entry.size + 1, content.bytes);
     });
   }
 
-  /// Returns the tree Packing::near if the file is the same there.
-  [[nodiscard]] const Reader& reader_of(std::size_t at) const { return m_is_near[at] ? *m_near : *m_tree; }
+  /// Reads the file as Reader::read(), in the tree Packing::near if it is the same there. ESTALE: it is not the listed
+  /// file any more.
+  template <class... Words> int read(std::size_t at, Words&&... words) const {
+    const auto* near = m_near_entries[at];
+    return (near != nullptr ? *m_near : *m_tree)
+        .read(m_entries[at].path, std::forward<Words>(words)..., near != nullptr ? near : &m_entries[at]);
+  }
 
   /// `content`: of a small file, which is read already.
   Result<void> add(TarWriter& tar, std::size_t at, const Batch::Content& content) {
@@ -265,7 +256,7 @@ class Packer {
   int write_large(TarWriter& tar, std::size_t at) const {
     std::uint64_t done = 0;
     int error = 0;
-    const int failed = reader_of(at).read(m_entries[at].path, [&](std::string_view piece) {
+    const int failed = read(at, [&](std::string_view piece) {
       done += piece.size();
       error = done > m_entries[at].size ? ESTALE : tar.write(piece);
       return error == 0;
@@ -295,8 +286,8 @@ class Packer {
   const Packing& m_packing;
   const sys::ProgressCounters& m_counters;
   std::optional<Reader> m_tree, m_near;
-  std::vector<Entry> m_entries, m_added;
-  std::vector<bool> m_is_near;
+  std::vector<Entry> m_entries, m_added, m_near_list;
+  std::vector<const Entry*> m_near_entries; ///< for each of m_entries the one in the tree Packing::near, if it is used
   std::uint64_t m_files = 0;
   bool m_pipe_broke = false; ///< mksquashfs has ended before all was written to it
 };
@@ -319,6 +310,18 @@ std::string explain_unpackable(const Entry& entry, const struct stat& tree) {
 }
 
 } // namespace
+
+void narrow_readers(mode_t& readers, mode_t entry) {
+  if (S_ISLNK(entry))
+    return;
+  const mode_t enters = entry << 2U; // the bits x, in the places of the bits r
+  readers &= S_ISDIR(entry) ? entry & enters : entry;
+}
+
+mode_t mode_for(mode_t readers, std::uint32_t most, bool of_tree) {
+  const mode_t others = readers & S_IROTH;
+  return S_IRUSR | (most & (others | (of_tree ? readers & S_IRGRP : others << 3U)));
+}
 
 Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
   TRY_ASSIGN(auto entries, tree.list());

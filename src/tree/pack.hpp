@@ -44,6 +44,14 @@ template <FieldsOf<Packed> P> auto fields(P& p) {
 /// more.
 Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place);
 
+/// Takes those of the bits S_IRGRP and S_IROTH out of `readers` whose users may not read an entry with this mode (and
+/// enter it, if it is a directory). The entry is one of list_packable(): if it has another group than the tree, that
+/// may do the same as all others.
+void narrow_readers(mode_t& readers, mode_t entry);
+/// Returns the mode of a file with what a tree has, for those of `most` who may read all of the tree: `readers` by
+/// narrow_readers(). `of_tree`: the file has the group of the tree. Another group gets the rights of all others.
+mode_t mode_for(mode_t readers, std::uint32_t most, bool of_tree);
+
 /// Makes the image and syncs it to the disk. Only those who may read all of the tree may read it. All entries get owner
 /// and group of the tree itself; ACLs and extended attributes are left out, and a file with several names becomes
 /// several files. It is compressed with zstd at level 3 (a tenth of the time of the default, and a seventh larger). On

@@ -42,6 +42,14 @@ void fill_status(Entry& entry, const struct statx& status) {
   entry.changed = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
 }
 
+/// True if it is the listed file, and everybody who may use that by its listed mode (narrow_modes()) may use this.
+bool is_listed(const Entry& listed, const struct statx& status) {
+  Entry now;
+  fill_status(now, status);
+  return now.device == listed.device && now.inode == listed.inode && now.uid == listed.uid && now.gid == listed.gid &&
+         (listed.mode & ~now.mode) == 0 && now.size == listed.size;
+}
+
 /// The number of entries and bytes that all threads together may still list.
 struct ListingLimit {
   std::atomic<std::int64_t> entries, text;
@@ -155,18 +163,21 @@ void Reader::recall_delegations(std::vector<Entry>& entries) const {
   });
 }
 
-int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const {
-  return read(path, k_read_piece, visit);
+int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit,
+                 const Entry* listed) const {
+  return read(path, k_read_piece, visit, listed);
 }
 
-int Reader::read(const std::string& path, std::size_t at_once,
-                 const std::function<bool(std::string_view piece)>& visit) const {
+int Reader::read(const std::string& path, std::size_t at_once, const std::function<bool(std::string_view piece)>& visit,
+                 const Entry* listed) const {
   const auto fd = open_below(m_directory.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   struct statx before{}, after{};
   if (!fd || !read_status(fd.get(), "", before))
     return errno;
   if (!S_ISREG(before.stx_mode))
     return EINVAL;
+  if (listed != nullptr && !is_listed(*listed, before))
+    return ESTALE;
   m_counters.add(k_files);
   const auto piece = buffer().first(std::min(at_once, k_read_piece));
   for (auto left = static_cast<std::int64_t>(before.stx_size); left > 0;) {
@@ -189,12 +200,15 @@ int Reader::read(const std::string& path, std::size_t at_once,
   return same ? 0 : ESTALE;
 }
 
-int Reader::read(const std::string& path, std::size_t limit, std::string& into) const {
+int Reader::read(const std::string& path, std::size_t limit, std::string& into, const Entry* listed) const {
   into.clear();
-  return read(path, std::max<std::size_t>(limit, 1), [&](std::string_view piece) {
-    into.append(piece.substr(0, limit - into.size()));
-    return into.size() < limit;
-  });
+  return read(
+      path, std::max<std::size_t>(limit, 1),
+      [&](std::string_view piece) {
+        into.append(piece.substr(0, limit - into.size()));
+        return into.size() < limit;
+      },
+      listed);
 }
 
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {

@@ -54,16 +54,19 @@ class Reader {
   /// (sys::mode_by_acl()).
   void narrow_modes(std::vector<Entry>& entries);
   /// Reads the content of a regular file, piece by piece, until the visitor returns false. Returns 0 or errno; ESTALE:
-  /// the file has changed meanwhile.
-  [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;
+  /// the file has changed meanwhile. With `listed` it must still be the file that is in the list, since whoever may
+  /// write in its directory could give its name to a private file.
+  [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit,
+                         const Entry* listed = nullptr) const;
   /// Reads the first `limit` bytes, or fewer if the file is shorter. Returns 0 or errno.
-  [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into) const;
+  [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into,
+                         const Entry* listed = nullptr) const;
 
  private:
   Reader(sys::Fd directory, const struct stat& status, const sys::ProgressCounters& counters)
       : m_directory(std::move(directory)), m_status(status), m_counters(counters) {}
-  int read(const std::string& path, std::size_t at_once,
-           const std::function<bool(std::string_view piece)>& visit) const;
+  int read(const std::string& path, std::size_t at_once, const std::function<bool(std::string_view piece)>& visit,
+           const Entry* listed) const;
 
   sys::Fd m_directory;
   struct stat m_status;

@@ -48,14 +48,21 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
       if (!S_ISREG(entry.mode))
         continue;
       sys::Sha256 hash;
-      const int error = reader.read(entry.path, [&](std::string_view piece) {
-        hash.add(piece);
-        listed.bytes += piece.size();
-        counters.add(k_bytes, piece.size());
-        return true;
-      });
-      if (error != 0 || listed.bytes != entry.size)
-        return fail(errno_error(error != 0 ? error : ESTALE, join_path(place.path, entry.path)));
+      const int error = reader.read(
+          entry.path,
+          [&](std::string_view piece) {
+            hash.add(piece);
+            listed.bytes += piece.size();
+            counters.add(k_bytes, piece.size());
+            return true;
+          },
+          &entry);
+      const auto path = join_path(place.path, entry.path);
+      if (error == ESTALE || (error == 0 && listed.bytes != entry.size))
+        return fail(ErrorCode::conflict, path + " changed while it was read",
+                    "run the command again when nobody writes there");
+      if (error != 0)
+        return fail(errno_error(error, path));
       listed.sha256 = hash.hex();
     }
     return listing;

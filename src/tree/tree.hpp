@@ -149,6 +149,9 @@ Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent&
                           const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {},
                           const std::optional<FileAttributes>& given = {});
 
+/// Gives the symbolic link to this owner and group.
+Result<void> give_link(const Place& link, std::uint32_t uid, std::uint32_t gid);
+
 /// The other end of an upstream. Writes the file `to` of fetch(), or its unfinished part, from `offset` on to the
 /// descriptor `out`, and continues while the part grows, until all `bytes` are written. Errors: `not_found`: neither
 /// exists within `timeout`; `timeout`: the part has not grown for so long.

@@ -259,6 +259,13 @@ TEST_CASE("stage_access: nobody is let in whom a directory above the generation 
   CHECK(access() == "/data/share (mode 2770)");
   set("/data/share/conda", 0700, 3000);
   CHECK(access() == "/data/share/conda (mode 0700)");
+  set("/data/share", 0755, 0);
+  set("/data/share/conda", 0705, 3000); // all but its group
+  CHECK(access() == "0705 3000");
+  set("/data/share", 02770, 3001);
+  CHECK(access() == "/data/share (mode 2770)");
+  set("/data/share", 0705, 3001);
+  CHECK(access() == "/data/share (mode 0705)");
   set("/data", 0700, 0, 0); // only root reaches what is below
   CHECK(access() == "0700 -");
   set("/data", 0755, 0, 0);

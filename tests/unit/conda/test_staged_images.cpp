@@ -252,6 +252,9 @@ TEST_CASE("the unit of staged images says what systemd reads", "[conda]") {
   CHECK(text.find("ExecStart=/usr/bin/sharefs --config /etc/100%%.yaml conda stage --mount --yes\n") !=
         std::string::npos);
   CHECK(text.find("RequiresMountsFor=/a /b\n") != std::string::npos);
+  const auto odd = staged_unit_text({"/usr/bin/sharefs", "--config", "/etc/a $b %c \"d.yaml"}, {"/a", "/b c%d"});
+  CHECK(odd.find("ExecStart=/usr/bin/sharefs --config \"/etc/a $$b %%c \\\"d.yaml\" conda stage") != std::string::npos);
+  CHECK(odd.find("RequiresMountsFor=/a \"/b c%%d\"\n") != std::string::npos);
 }
 
 TEST_CASE("an image that a disk or server fails to read is not a missing one", "[conda]") {

@@ -273,3 +273,46 @@ TEST_CASE("the limit holds, and waiting for it is no standstill", "[waits]") {
   CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(1320));
   CHECK(seen == 1'400'000);
 }
+
+TEST_CASE("attack: who reads the original for root enters the copy before it is whole") {
+  if (::geteuid() != 0)
+    return;
+  const GivenTree given("/tmp");
+  fs::permissions(given.directory.path(), fs::perms(0711));
+  given.write("directory/program", "x");
+  REQUIRE(::lchown(given.from.c_str(), 77, 78) == 0);
+  SECTION("it is made") {}
+  SECTION("it is there, and open to the reader") {
+    fs::create_directory(given.to);
+    REQUIRE(::lchown(given.to.c_str(), nobody().uid, nobody().gid) == 0);
+  }
+  tree::Options options;
+  options.reader = nobody();
+  options.admit = [&](const std::string& path, const struct stat&) -> Result<bool> {
+    struct stat top{};
+    if (::lstat(given.to.c_str(), &top) != 0 || top.st_uid != 0 || top.st_gid != 0 || (top.st_mode & 07777U) != 0700)
+      return fail(ErrorCode::failed, path + ": the copy is not root's alone");
+    return true;
+  };
+  CHECK(given.copy(options).files == 1);
+  CHECK(given.differences().empty());
+  CHECK(status_of(given.to).st_uid == 77);
+  CHECK(status_of(given.to).st_gid == 78);
+  CHECK(status_of(given.to).st_mode == status_of(given.from).st_mode);
+}
+
+TEST_CASE("directories that are nested without end are left, and no descriptor is taken for each") {
+  const GivenTree given;
+  given.write("file", "x");
+  fs::create_directory(given.to);
+  int at = ::open(given.to.c_str(), O_RDONLY | O_DIRECTORY);
+  for (int depth = 0; depth < 1200; ++depth) {
+    REQUIRE(::mkdirat(at, "d", 0755) == 0);
+    const int below = ::openat(at, "d", O_RDONLY | O_DIRECTORY);
+    ::close(at);
+    at = below;
+  }
+  ::close(at);
+  CHECK(given.error({.remove_others = true}).message.find("File name too long") != std::string::npos);
+  CHECK(given.copied("file") == "x");
+}

@@ -419,3 +419,19 @@ TEST_CASE("a file is served while it comes", "[waits]") {
   CHECK(tree::serve({given.to}, size + 1, size, 1, 50ms).error().code == ErrorCode::timeout);
   CHECK(tree::serve({given.directory / "to/none"}, 1, 0, 1, 50ms).error().code == ErrorCode::not_found);
 }
+
+TEST_CASE("a file system without locks is named, and no other command is looked for") {
+  const GivenFile given;
+  const auto child = ::fork();
+  if (child == 0) {
+    const bool fails = fail_call(SYS_flock, ENOLCK);
+    const auto fetched = given.fetch();
+    ::_exit(fails && !fetched && fetched.error().code == ErrorCode::failed &&
+                    fetched.error().message.find(errno_text(ENOLCK)) != std::string::npos
+                ? 0
+                : 1);
+  }
+  int status = -1;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}

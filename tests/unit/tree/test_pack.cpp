@@ -274,3 +274,88 @@ TEST_CASE("nobody reads an image who may not read all that is in it") {
   pack(packing);
   CHECK((status_of(packing.file).st_mode & 07777U) == mode);
 }
+
+TEST_CASE("attack: a private file takes the name of a listed one") {
+  const GivenTree given;
+  given.write("a", "small");
+  given.write("large", std::string(3U << 20U, 'x'));
+  given.directory.write("private", std::string(3U << 20U, 'p'));
+  ::chmod((given.directory / "private").c_str(), 0600);
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  packing.leaves_out = [&](const tree::Entry& entry, std::string_view, const auto&) {
+    if (entry.path == "a")
+      fs::rename(given.directory / "private", given.from + "/large");
+    return false;
+  };
+  const auto packed = tree::pack(packing, {});
+  REQUIRE(!packed);
+  CHECK(packed.error().code == ErrorCode::conflict);
+  CHECK(packed.error().message == given.from + "/large could not be read as it was seen, or changes");
+}
+
+TEST_CASE("an image of another group than its tree is for this group only where all others read the tree") {
+  if (::geteuid() != 0)
+    return; // only root gives files to others
+  const GivenTree given;
+  given.write("file", "content");
+  const auto file = given.from + "/file";
+  for (const auto& path : {given.from, file})
+    REQUIRE(::lchown(path.c_str(), 77, 7002) == 0);
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs", .most = 0440, .gid = 7001};
+  mode_t mode = 0400;
+  SECTION("only its own group reads it") {
+    ::chmod(file.c_str(), 0640);
+    ::chmod(given.from.c_str(), 0750);
+  }
+  SECTION("only its own group enters it") {
+    ::chmod(file.c_str(), 0644);
+    ::chmod(given.from.c_str(), 0754);
+  }
+  SECTION("all read it") {
+    ::chmod(file.c_str(), 0644);
+    ::chmod(given.from.c_str(), 0755);
+    mode = 0440;
+  }
+  SECTION("its own group reads it, and that is the image's") {
+    ::chmod(file.c_str(), 0640);
+    ::chmod(given.from.c_str(), 0750);
+    packing.gid = 7002;
+    mode = 0440;
+  }
+  SECTION("all but a group") {
+    ::chmod(file.c_str(), 0644);
+    ::chmod(given.from.c_str(), 0755);
+    packing.most = 0404;
+    mode = 0404;
+  }
+  pack(packing);
+  CHECK((status_of(packing.file).st_mode & 07777U) == mode);
+  CHECK(status_of(packing.file).st_gid == *packing.gid);
+}
+
+TEST_CASE("an exception ends mksquashfs, which is not waited for with its input open", "[waits]") {
+  const GivenTree given;
+  given.write("a", "small");
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  packing.leaves_out = [](const tree::Entry&, std::string_view, const auto&) -> bool { throw std::bad_alloc(); };
+  const auto packed = tree::pack(packing, {.deadline = std::chrono::seconds(3)});
+  REQUIRE(!packed);
+  CHECK(packed.error().code != ErrorCode::timeout);
+}
+
+TEST_CASE("attack: a private file takes the name of a listed one, whose checksum is not written yet", "[waits]") {
+  const TemporaryDirectory directory;
+  const auto from = directory / "from";
+  directory.write("from/a", "");
+  fs::resize_file(from + "/a", 1U << 30U); // reading its zeros takes longer than a progress report
+  directory.write("from/z", "public");
+  directory.write("private", "secret");
+  ::chmod((directory / "private").c_str(), 0600);
+  const auto listed = tree::list_contents({from}, {}, [&](const tree::Progress& progress) {
+    if (progress.bytes > 0 && fs::exists(directory / "private"))
+      fs::rename(directory / "private", from + "/z");
+  });
+  REQUIRE_FALSE(listed);
+  CHECK(listed.error().code == ErrorCode::conflict);
+  CHECK(listed.error().message == from + "/z changed while it was read");
+}

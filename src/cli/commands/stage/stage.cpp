@@ -120,7 +120,7 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
   if (auto made = pack_as_permitted_user(context, request, *packed, false); !made) {
     if (made.error().code == ErrorCode::interrupted)
       return fail(made.error());
-    context.console.warning("it gets no image: " + made.error().message);
+    context.console.warning("it gets no image: " + made.error().message, made.error().hint);
   }
   return packed;
 }
