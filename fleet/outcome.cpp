@@ -169,9 +169,7 @@ std::string Outcome::journal_ids() const {
 }
 
 bool Outcome::can_be_undone() const {
-  const auto& steps = member(member(document, "plan"), "steps");
-  return !journal_ids().empty() &&
-         std::ranges::any_of(steps, [](const auto& step) { return member(step, "undoable") == true; });
+  return !journal_ids().empty() && member(document, "can_be_undone") == true;
 }
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {

@@ -54,7 +54,7 @@ struct Outcome {
   /// Returns the ids of the changes in the journal of that node, newest first, with spaces between; "" if nothing was
   /// changed.
   [[nodiscard]] std::string journal_ids() const;
-  /// True if `undo` could take something of it back: a deletion is in the journal, too.
+  /// True if `undo` is to be offered for it, by plan::can_be_undone() on the node.
   [[nodiscard]] bool can_be_undone() const;
 };
 

@@ -31,7 +31,7 @@ struct Settings {
   std::size_t canary = 1;
   MostFailures most_failures;
   std::chrono::seconds command{600};        ///< time for the command on a node
-  std::chrono::seconds check_deadline{600}; ///< time for the check before a change
+  std::chrono::seconds check_deadline{120}; ///< time for a question, and for the check before a change
 };
 
 struct Batch {

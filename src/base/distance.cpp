@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace sharefs {
 
@@ -50,6 +51,20 @@ std::string did_you_mean_hint(std::string_view word, const std::vector<std::stri
                               const std::string& otherwise) {
   const auto best = did_you_mean(word, candidates);
   return best ? "did you mean `" + *best + "`?" : otherwise;
+}
+
+std::string name_hint(std::string_view word, const std::vector<std::string>& names, std::string_view front,
+                      std::vector<std::string> further) {
+  constexpr std::size_t k_most = 10;
+  const std::vector<std::string> first(names.begin(),
+                                       names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), k_most)));
+  further.insert(further.begin(), names.begin(), names.end());
+  return did_you_mean_hint(
+      word, further,
+      names.empty()
+          ? ""
+          : fmt::format("{} {}{}", front, join(first, ", "),
+                        names.size() == first.size() ? "" : fmt::format(" and {} more", names.size() - first.size())));
 }
 
 } // namespace sharefs

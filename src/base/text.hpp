@@ -46,6 +46,10 @@ std::optional<std::string> did_you_mean(std::string_view word, const std::vector
 /// Returns "did you mean `X`?", or `otherwise` where no candidate is near: the usual hint.
 std::string did_you_mean_hint(std::string_view word, const std::vector<std::string>& candidates,
                               const std::string& otherwise = {});
+/// Returns the hint for a word that is none of `names`: "did you mean `X`?", also for one of `further`, or the first of
+/// the names behind `front` ("the mounts are"); "" where there are none.
+std::string name_hint(std::string_view word, const std::vector<std::string>& names, std::string_view front,
+                      std::vector<std::string> further = {});
 
 /// Returns `bytes` with U+FFFD in place of every byte that is not valid UTF-8; for JSON and terminals.
 std::string to_utf8(std::string_view bytes);

@@ -75,7 +75,7 @@ Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
     for (const auto& one : member(outcome.document, "diagnoses"))
       if (one.is_object())
         grouped.add({severity_of(text_in(one, "severity")), text_in(one, "code"), text_in(one, "subject"),
-                     text_in(one, "message"), text_in(one, "hint"), ""},
+                     text_in(one, "message"), text_in(one, "hint"), text_in(one, "fix")},
                     outcome.node);
   Diagnoses all;
   for (auto [one, nodes] : grouped.groups()) {
@@ -102,9 +102,9 @@ void show_plans(Context& context, const std::vector<Outcome>& outcomes) {
     plans.add(steps, outcome.node);
   }
   for (const auto& [steps, nodes] : plans.groups()) {
-    context.console.message(fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step")));
+    context.console.proposal(fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step")));
     for (const auto& [description, why] : steps)
-      context.console.message(fmt::format("  {}{}", description, why.empty() ? "" : "  (" + why + ")"));
+      context.console.proposal(fmt::format("  {}{}", description, why.empty() ? "" : "  (" + why + ")"));
   }
 }
 

@@ -20,9 +20,6 @@ namespace {
 using fleet::Outcome;
 using fleet::State;
 
-/// The default of --node-deadline: for a change. A question to a node then gets less.
-constexpr std::string_view k_default_deadline = "10min";
-
 template <class Number>
 Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most,
                              Number fallback) {
@@ -43,21 +40,18 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
                 "leave --engine out");
   TRY_ASSIGN(settings.at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
   TRY_ASSIGN(settings.canary, number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
-  TRY_ASSIGN(const auto command, arguments.duration("node-deadline"));
   TRY_ASSIGN(settings.most_failures, most_failures_of(arguments));
-  constexpr std::chrono::seconds k_least{1};
-  settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
-  constexpr std::chrono::minutes k_check_deadline{2};
-  settings.check_deadline =
-      arguments.value("node-deadline") == k_default_deadline ? k_check_deadline : settings.command;
+  TRY_ASSIGN(settings.command, node_deadline(arguments));
+  if (arguments.value("node-deadline"))
+    settings.check_deadline = settings.command;
   return settings;
 }
 
 /// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
-/// the output.
-Argv words_for_nodes(const Argv& argv) {
+/// the output. Relative paths become whole ones, because nodes work in another directory.
+Argv words_for_nodes(const Context& context) {
   Argv given;
-  for (const auto& word : std::span(argv).subspan(1))
+  for (const auto& word : std::span(context.argv).subspan(1))
     if (word.size() > 2 && word[0] == '-' && word[1] != '-') // "-nv" is "-n -v", because no short option has a value
       for (const char letter : word.substr(1))
         given.push_back({'-', letter});
@@ -68,8 +62,13 @@ Argv words_for_nodes(const Argv& argv) {
   Argv words;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const auto name = given[i].substr(0, given[i].find('='));
-    if (std::ranges::find(fleet_options(), name, &OptionSpec::names) != fleet_options().end())
-      i += name == given[i] ? 1 : 0; // its value is the next word
+    const bool is_config = name == "--config";
+    if (is_config)
+      words.insert(words.end(), {name, context.config_path()});
+    if (is_config || std::ranges::find(fleet_options(), name, &OptionSpec::names) != fleet_options().end())
+      i += name == given[i] ? 1 : 0;                                    // its value is the next word
+    else if (given[i].starts_with("./") || given[i].starts_with("../")) // no name begins so
+      words.push_back(normalize_path(given[i], context.host.working_directory));
     else if (!contains(only_here, given[i]))
       words.push_back(given[i]);
   }
@@ -210,8 +209,7 @@ const std::vector<OptionSpec>& fleet_options() {
        .fallback = "3"},
       {.names = "--node-deadline",
        .value = "TIME",
-       .help = "longest time on a node; 2min for a command that changes nothing",
-       .fallback = k_default_deadline},
+       .help = "longest time on a node; without it 10min, and 2min for a command that changes nothing"},
   };
   return k_options;
 }
@@ -255,6 +253,15 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
   const auto most = fleet::parse_most_failures(text);
   return most ? Result<fleet::MostFailures>(*most)
               : not_understood("max-failures", text, "a number of nodes, or a part of them: 3, 5%");
+}
+
+Result<std::chrono::seconds> node_deadline(const Arguments& arguments) {
+  if (!arguments.value("node-deadline"))
+    return fleet::Settings().command;
+  constexpr std::chrono::seconds k_least{1};
+  return arguments.duration("node-deadline").map([&](std::chrono::milliseconds given) {
+    return std::max(std::chrono::duration_cast<std::chrono::seconds>(given), k_least);
+  });
 }
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
@@ -307,14 +314,14 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   fleet::Request job{.nodes = nodes,
                      .servers_last = spec.name == "down",
                      .settings = settings,
-                     .asking = {.words = words_for_nodes(context.argv), .as_root = changes}};
+                     .asking = {.words = words_for_nodes(context), .as_root = changes}};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings.engine->name;
   if (spec.before_nodes != nullptr)
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.
   constexpr std::chrono::hours k_copying{24};
-  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
+  if (job.at_once && !arguments.value("node-deadline"))
     job.settings.command = job.settings.check_deadline = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
@@ -352,7 +359,7 @@ Result<int> resume_run(Context& context, std::string id) {
     context.console.message(fmt::format("run {} (`sharefs {}`) is done on all its nodes", id, command));
     return k_exit_ok;
   }
-  context.console.message(fmt::format("`sharefs {}` on {} more", command, count_of(left.nodes.size(), "node")));
+  context.console.proposal(fmt::format("`sharefs {}` on {} more", command, count_of(left.nodes.size(), "node")));
   TRY_ASSIGN(const bool agreed, ask_consent(context));
   return agreed ? apply_on_nodes(context, std::move(left)) : k_exit_failed;
 }

@@ -78,6 +78,8 @@ void show_outcomes(Context& context, const std::vector<fleet::Outcome>& outcomes
 
 /// Reads `--max-failures`. Error `usage`.
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
+/// Reads `--node-deadline`; without it returns that of a change. Error `usage`.
+Result<std::chrono::seconds> node_deadline(const Arguments& arguments);
 
 /// Runs the command on the nodes of Context::flags.on.
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments);

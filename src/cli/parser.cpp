@@ -19,6 +19,23 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
+/// Stands for the value of `--option=`, because CLI11 would take the next word for it. No argument of a program can
+/// have this byte.
+constexpr char k_empty_value = '\0';
+
+void mark_empty_values(Argv& words) {
+  for (auto& word : words)
+    if (word.size() > 3 && word.starts_with("--") && word.find('=') == word.size() - 1)
+      word += k_empty_value;
+}
+
+/// Returns the words as they were given: those of another program, and values of options.
+Argv unmarked(Argv words) {
+  for (auto& word : words)
+    std::erase(word, k_empty_value);
+  return words;
+}
+
 /// Returns the command of this name; nullptr if there is none. A family is no command.
 const CommandSpec* find_command(std::string_view name) {
   const auto* row = find_row(name);
@@ -47,8 +64,8 @@ tl::unexpected<Error> wrong_usage(const std::string& message, const std::string&
 /// Returns "did you mean" for an unknown command, also if its first word was forgotten (`link`).
 std::string command_hint(const std::string& path, const std::string& word) {
   auto known = next_words(path);
-  if (path.empty() && word == "help")
-    return "write it in front of all else: `sharefs help`";
+  if (path.empty() && (word == "help" || word == "version"))
+    return fmt::format("write it in front of all else: `sharefs {}`", word);
   if (path.empty())
     known.insert(known.end(), {"help", "version"});
   if (auto near = did_you_mean_hint(word, known); !near.empty())
@@ -77,6 +94,7 @@ class Program {
       parsed.print = help_of_options(width);
       return parsed;
     }
+    mark_empty_values(words);
     std::ranges::reverse(words); // CLI11 takes words from the back
     try {
       m_root.parse(words);
@@ -140,7 +158,7 @@ class Program {
       if (!spec.fallback.empty())
         values = {std::string(spec.fallback)};
       auto* option = app.add_option(names, [&values](const std::vector<std::string>& given) {
-        values = given;
+        values = unmarked(given);
         return true;
       });
       option->expected(1)->type_name(std::string(spec.value));
@@ -148,7 +166,10 @@ class Program {
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       // CLI11 would accept the next option as the value, and an empty text from an unset shell variable.
       option->check([&app](const std::string& value) {
-        return value.empty() ? "is empty" : app.get_option_no_throw(value) == nullptr ? "" : "is an option";
+        const bool is_empty = value.empty() || value.front() == k_empty_value;
+        return is_empty                                                               ? "is empty"
+               : app.get_option_no_throw(value.substr(0, value.find('='))) == nullptr ? ""
+                                                                                      : "is an option";
       });
     }
   }
@@ -201,7 +222,7 @@ class Program {
       if (!runs_one) {
         m_arguments.positional = left_over;
       } else {
-        auto foreign = left_over;
+        auto foreign = unmarked(left_over);
         if (rest) { // then `--` belongs to the command to run
           foreign.emplace_back("--");
           foreign.insert(foreign.end(), rest->begin(), rest->end());

@@ -205,7 +205,7 @@ constexpr std::array k_keys{
     Key{"nodes.list[].user", text, k_optional, "", "user that ssh logs in as; without it ssh's own",
         k_value<&ListedNodes::user>, account_rule},
     Key{"nodes.list[].slots", integer, k_optional, "", "processes that a launcher starts there: its GPUs",
-        k_value<&ListedNodes::slots>, slots_rule},
+        k_value<&ListedNodes::slots>, count_rule},
     Key{"nodes.hostfile", path, k_optional, "",
         "file with a node in each line, as DeepSpeed (`NAME slots=N`), Open MPI and MPICH (`NAME:N`) read it",
         k_value<&Nodes::hostfile>},

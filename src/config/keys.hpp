@@ -83,8 +83,8 @@ nlohmann::ordered_json to_json(const Config& config);
 // ---- values.cpp: rules for values in addition to their types, pure functions of the text that the rows name ----
 
 Rule account_rule, below_root_rule, mount_point_rule, share_rule, client_rule, conda_rule, environment_rule, flag_rule,
-    host_rule, mode_rule, nodes_rule, group_rule, partition_rule, slots_rule, option_rule, program_rule, remote_rule,
-    size_rule, count_rule, interval_rule, textfile_rule;
+    host_rule, mode_rule, nodes_rule, group_rule, partition_rule, option_rule, program_rule, remote_rule, size_rule,
+    count_rule, interval_rule, textfile_rule;
 
 /// Applies the rules of the key's type and of the key itself. Returns nullopt if the value is right. The hint offers
 /// another value only if that value is right.

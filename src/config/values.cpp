@@ -140,10 +140,6 @@ std::optional<Complaint> partition_rule(std::string_view text) {
   return complain_if(text.starts_with('-') || has_space(text), "is not a name of a partition", "`sinfo` shows them");
 }
 
-std::optional<Complaint> slots_rule(std::string_view text) {
-  return complain_if(!is_digits(text) || text.size() > 4, "is not a number of slots", "write for example `slots: 8`");
-}
-
 std::optional<Complaint> account_rule(std::string_view text) {
   // Names of useradd(8) and of directory services: DOMAIN\alice, alice@example.com, alice.smith, machine$
   const bool bad = has_space(text) || text.find_first_of("/:,~+*?[]{}()<>|&;\"'`=!#%") != std::string_view::npos ||
@@ -197,9 +193,14 @@ std::optional<Complaint> size_rule(std::string_view text) {
 
 std::optional<Complaint> count_rule(std::string_view text) {
   constexpr std::size_t k_most_digits = 4;
-  return complain_if(!is_digits(text) || text.size() > k_most_digits ||
-                         text.find_first_not_of('0') == std::string_view::npos,
-                     "is not a number from 1 to 9999", "write for example `3`");
+  const auto significant = text.substr(std::min(text.find_first_not_of('0'), text.size()));
+  if (!is_digits(text) || text.size() > k_most_digits || significant.empty())
+    return Complaint{"is not a number from 1 to 9999", "write for example `3`"};
+  // Readers of YAML 1.1 take it for an octal number, and for text if it has an 8 or a 9.
+  const bool is_ambiguous = significant.size() < text.size() && (significant.size() > 1 || significant > "7");
+  return is_ambiguous ? std::optional(Complaint{"begins with a zero: other readers of YAML take it for an octal number",
+                                                fmt::format("write `{}`", significant)})
+                      : std::nullopt;
 }
 
 std::optional<Complaint> interval_rule(std::string_view text) {

@@ -37,6 +37,14 @@ bool is_number(std::string_view text) {
          text.find_first_of(k_digits) != std::string_view::npos;
 }
 
+/// True for YYYY-MM-DD, which readers of YAML 1.1 take for a date. Their times have a `:` or a space, and are quoted.
+bool is_date(std::string_view text) {
+  constexpr std::string_view k_form = "0000-00-00";
+  return std::ranges::equal(text, k_form, [](char c, char form) {
+    return form == '0' ? k_digits.find(c) != std::string_view::npos : c == form;
+  });
+}
+
 bool is_safe(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || k_digits.find(c) != std::string_view::npos ||
          std::string_view("_./-+").find(c) != std::string_view::npos;
@@ -74,7 +82,7 @@ std::string yaml_quoted(std::string_view text) {
 
 std::string yaml_scalar(std::string_view text) {
   constexpr std::string_view k_indicators = "-.+"; // could begin a list entry, a document end or a number
-  const bool plain = !text.empty() && std::ranges::all_of(text, is_safe) && !plain_meaning(text) &&
+  const bool plain = !text.empty() && std::ranges::all_of(text, is_safe) && !plain_meaning(text) && !is_date(text) &&
                      k_indicators.find(text.front()) == std::string_view::npos;
   return plain ? std::string(text) : yaml_quoted(text);
 }

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::array<const char*, 4> k_outcomes{"done", "unchanged", "failed", "skipped"};
 
+bool has_undo(const Step& step) {
+  return !step.stays && invert(step.action).has_value();
+}
+
 } // namespace
 
 const char* to_string(Outcome outcome) {
@@ -36,6 +40,18 @@ std::size_t Report::count_good() const {
 std::size_t Report::count(Outcome outcome) const {
   return static_cast<std::size_t>(
       std::ranges::count_if(results, [outcome](const StepResult& result) { return result.outcome == outcome; }));
+}
+
+bool can_be_undone(const Plan& plan, const Report& report) {
+  bool any = false;
+  for (const auto& [step, outcome, error, took] : report.results) {
+    if (step >= plan.steps.size() || (outcome != Outcome::done && outcome != Outcome::failed))
+      continue;
+    if (deletes(plan.steps[step].action))
+      return false;
+    any = any || (outcome == Outcome::done && has_undo(plan.steps[step]));
+  }
+  return any && !report.journal_id.empty() && plan.undoes.empty();
 }
 
 Plan merge_nested_groups(Plan plan) {
@@ -84,7 +100,7 @@ Json to_json(const Plan& plan) {
     steps.push_back({{"group", bytes_to_json(step.group)},
                      {"why", bytes_to_json(step.why)},
                      {"description", describe(step.action)},
-                     {"undoable", !step.stays && !step.stays_deleted && invert(step.action).has_value()},
+                     {"undoable", !step.stays_deleted && has_undo(step)},
                      {"action", to_json(step.action)}});
     if (step.stays_deleted)
       steps.back()["stays_deleted"] = true;

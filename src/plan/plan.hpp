@@ -84,6 +84,9 @@ template <FieldsOf<Report> R> auto fields(R& r) {
   return named("results", r.results, "journal_id", r.journal_id, "interrupted", r.interrupted, "error", r.error);
 }
 
+/// True if `undo` should be offered: something was done that it takes back, and nothing was deleted for good.
+bool can_be_undone(const Plan& plan, const Report& report);
+
 /// A long step calls this with its progress, or (`lasting`) with its result.
 using Note = std::function<void(const std::string& text, bool lasting)>;
 

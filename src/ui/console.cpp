@@ -39,6 +39,12 @@ void Console::message(std::string_view text) {
     m_err.print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n");
 }
 
+void Console::proposal(std::string_view text) {
+  message(text);
+  if (m_options.quiet)
+    m_unseen += visible(text) + "\n";
+}
+
 void Console::warning(std::string_view text, std::string_view hint) {
   if (m_options.errors_only)
     return;

@@ -46,6 +46,8 @@ class Console {
   void set_errors_only() { m_options.quiet = m_options.errors_only = true; }
 
   void message(std::string_view text); ///< a line on stderr; nothing when quiet
+  /// A line that says what the next question asks for; when quiet it comes with the question.
+  void proposal(std::string_view text);
   void warning(std::string_view text, std::string_view hint = {});
   void error(const Error& error);             ///< error:, context, hint:
   void diagnoses(const Diagnoses& diagnoses); ///< error/warning/note, code, subject; hint and fix on lines of their own
@@ -74,7 +76,7 @@ class Console {
   std::ostream& m_out;
   StatusLine m_err; ///< messages and the progress line share stderr
   ConsoleOptions m_options;
-  std::string m_unseen; ///< a plan that was not shown because of --quiet: confirm() shows it first
+  std::string m_unseen; ///< what was not shown because of --quiet: confirm() shows it first
 };
 
 } // namespace sharefs::ui

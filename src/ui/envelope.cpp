@@ -22,6 +22,7 @@ std::string Envelope::text() const {
     document["journal_id"] = report->journal_id;
     if (!report->earlier_ids.empty())
       document["earlier_journal_ids"] = report->earlier_ids;
+    document["can_be_undone"] = plan && plan::can_be_undone(*plan, *report);
     document["interrupted"] = report->interrupted;
   }
   document["diagnoses"] = json_of(diagnoses);

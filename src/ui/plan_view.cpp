@@ -162,14 +162,9 @@ std::string summary_text(const plan::Plan& plan, const plan::Report& report, std
   if (parts.empty())
     return "";
   std::string out = (report.interrupted ? "interrupted: " : "") + join(parts, ", ");
-  const bool for_good = std::ranges::any_of(report.results, [&](const plan::StepResult& result) {
-    return (result.outcome == Outcome::done || result.outcome == Outcome::failed) && result.step < plan.steps.size() &&
-           plan::deletes(plan.steps[result.step].action);
-  });
-  const bool changed = report.count(Outcome::done) > 0 && !report.journal_id.empty() && !for_good;
   if (!report.ok())
     out += "; run the command again to complete it";
-  if (changed && plan.undoes.empty())
+  if (plan::can_be_undone(plan, report))
     out += fmt::format("{} undo with `{}`", report.ok() ? ";" : ", or", undo);
   return out;
 }

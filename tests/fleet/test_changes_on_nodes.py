@@ -73,19 +73,53 @@ def test_too_many_failures_end_it_and_resume_goes_on(network: Network) -> None:
     assert "done on all its nodes" in network.run("nodes", "resume", "--yes").stderr
 
 
+def asked(network: Network, *words: str) -> subprocess.CompletedProcess[str]:
+    """Somebody at a terminal answers no."""
+    master, terminal = pty.openpty()
+    try:
+        os.write(master, b"n\n")
+        return subprocess.run(network.command(*words), stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, timeout=60, env=network.environment, check=False)
+    finally:
+        os.close(terminal)
+        os.close(master)
+
+
 def test_no_to_resume_changes_nothing_and_says_so(network: Network) -> None:
     names = cluster(network, 2)
     network.does(names[1], "exit 255")
     network.json("--on", "all", "mount", "--all", "--yes", code=4)
     before = network.changed()
-    master, terminal = pty.openpty()
-    try:
-        os.write(master, b"n\n")
-        ended = subprocess.run(network.command("nodes", "resume"), stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, timeout=60, env=network.environment, check=False)
-    finally:
-        os.close(terminal)
-        os.close(master)
+    ended = asked(network, "nodes", "resume")
     assert ended.returncode == 1 and "nothing was changed" in ended.stderr and network.changed() == before, ended
+
+
+def test_what_is_asked_for_is_shown_with_quiet_too(network: Network) -> None:
+    names = cluster(network, 2)
+    for quiet in ([], ["-q"]):
+        shown = asked(network, *quiet, "--on", "all", "mount", "--all")
+        assert shown.returncode == 1 and "storage1: 1 step\n  write /x\nProceed? [y/N] " in shown.stderr, shown
+    assert "  write /x" not in network.run("-q", "--on", "all", "mount", "--all", code=2).stderr  # nobody is asked
+    network.does(names[1], "exit 255")
+    network.json("--on", "all", "mount", "--all", "--yes", code=4)
+    resumed = asked(network, "-q", "nodes", "resume")
+    assert "mount --all` on 1 node more\nProceed? [y/N] " in resumed.stderr, resumed
+
+
+def test_what_is_packed_is_shown_with_quiet_too(network: Network) -> None:
+    network.nodes(["gpu1"])
+    packed = "0123456789abcdef" * 4 + ":3:4096"
+    network.prints("gpu1", frames("gpu1", document(packed=packed, plan=pending("pack")["plan"]), 3))
+    shown = asked(network, "-q", "--on", "gpu1", "stage", "/data/share/x")
+    assert "/data/share/x: 3 files (4.0 KiB) are packed into one file on the share first\nProceed? [y/N] " in shown.stderr, shown
+
+
+def test_an_undo_is_offered_where_the_nodes_offer_one(network: Network) -> None:
+    names = cluster(network, 2, ())
+    for can, said in ((False, False), (True, True)):
+        steps = {"steps": [{"description": "delete /x", "undoable": False}, {"description": "write /y", "undoable": True}]}
+        for number, name in enumerate(names):
+            network.place.joinpath(f"{name}.done").write_text(frames(name, {**done(number), "can_be_undone": can, "plan": steps}))
+        assert ("takes it back" in network.run("--on", "all", "mount", "--all", "--yes").stderr) == said
 
 
 def test_a_record_that_cannot_be_read_is_named(network: Network) -> None:
@@ -146,6 +180,7 @@ def test_undo_takes_back_a_run_where_it_was_done(network: Network) -> None:
     network.json("--on", "all", "undo", again, "--yes")
     assert next(line for line in network.log.read_text().splitlines() if "lease" not in line).startswith("storage1 ")
     assert "needs the run" in network.run("--on", "all", "undo", code=2).stderr
+    assert "there is no run ''" in network.run("--on", "all", "undo", "", code=1).stderr
     for other in ("2026x", f"../fleet/{run}"):
         assert f"no run {other}" in network.run("--on", "all", "undo", other, code=1).stderr
 

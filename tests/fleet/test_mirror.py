@@ -332,3 +332,8 @@ def test_attack_a_link_takes_the_name_of_the_directory_when_it_was_checked(clust
     assert len(calls.read_text()) == 2 and (cluster.disk("gpu1") / "code").is_symlink()
     assert [path.name for path in outside.iterdir()] == ["own"]
     assert tree(cluster.disk("gpu1") / "code.was") == tree(CODE)
+
+
+def test_a_mirror_that_is_not_there_is_told_with_those_that_are(cluster: Cluster) -> None:
+    for word, hint in (("qqqq", "the mirrors are code, models"), ("cod", "did you mean `code`?")):
+        assert f"no mirror is called `{word}`\nhint: {hint}\n" in cluster.network.run("mirror", "push", word, code=2).stderr

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import resource
 import shutil
+import subprocess
 import time
 
 import pytest
-from network import KILLED, Network, cluster, document, frames
+from network import KILLED, SHAREFS, Network, cluster, document, frames
 
 ENGINES = [name for name, program in {"xargs": "xargs", "clush": "clush", "pdsh": "pdsh"}.items() if shutil.which(program)]
 
@@ -166,6 +167,38 @@ def test_what_only_looks_keeps_nobody_waiting_for_long(network: Network) -> None
     assert "'timeout' '-k' '2' '120' " in network.log.read_text()
     assert given("--node-deadline", "30min", "status") == ["1800"]
     assert given("--node-deadline", "30min", "mount", "--all", "--check") == ["1800"]
+    for typed in ("10min", "600s"):  # as long as the default, and typed nevertheless
+        assert given("--node-deadline", typed, "status") == ["600"]
+        assert given("--node-deadline", typed, "conda", "stage", "env", "--yes") == ["600"]
+    assert given("conda", "stage", "env", "--yes") == ["86400"]
+
+
+def test_a_relative_configuration_is_named_to_nodes_by_its_whole_path(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster(network, 1, ())
+    monkeypatch.chdir(network.place)
+    for words in (["--config", "./sharefs.yaml"], ["--config=sharefs.yaml"]):
+        network.log.write_text("")
+        done = subprocess.run([SHAREFS, *words, "--on", "all", "mount", "--all", "--check"], env=network.environment, stdin=subprocess.DEVNULL, timeout=60)
+        assert done.returncode == 3
+        assert network.log.read_text().rstrip().endswith(f"'--config' '{network.config}' 'mount' '--all' '--check' '--json'"), network.log.read_text()
+    packed = "0123456789abcdef" * 4 + ":3:4096"
+    network.prints("gpu01", frames("gpu01", document(packed=packed)))
+    for words, given in (
+        (["mount", "./data", "../share", "--check"], f"'mount' '{network.place}/data' '{network.place.parent}/share'"),
+        (["stage", "data/x", "--check"], f"'stage' '{network.place}/data/x' '--packed'"),
+    ):
+        network.log.write_text("")
+        subprocess.run([SHAREFS, "--config", network.config, "--on", "all", *words], env=network.environment, stdin=subprocess.DEVNULL, timeout=60)
+        assert given in network.log.read_text(), network.log.read_text()
+
+
+def test_the_command_that_mends_a_finding_is_shown(network: Network) -> None:
+    network.nodes(["gpu[1-2]"])
+    finding = {"severity": "error", "code": "SF603", "subject": "/var/cache", "message": "it is full", "hint": "", "fix": "sharefs cache prune"}
+    for node in ("gpu1", "gpu2"):
+        network.prints(node, frames(node, document(diagnoses=[finding]), 1))
+    said = network.run("--on", "all", "doctor", code=1).stderr
+    assert "error: gpu[1-2]: /var/cache: it is full [SF603]\nhint: run `sharefs cache prune`\n" in said, said
 
 
 def test_where_no_machine_is_listed_names_are_taken_as_they_are_but_groups_are_not(network: Network) -> None:
@@ -192,6 +225,8 @@ def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
     assert "`sharefs nodes list` shows" in network.run("--on", "all!all", "status", code=2).stderr
     assert "`sharefs nodes resume --list`" in network.run("nodes", "resume", "x", code=1).stderr
     assert "`sharefs nodes resume --list`" in network.run("--on", "all", "undo", "../..", code=1).stderr
+    for pattern in ("", " "):
+        assert "names no node" in network.run("nodes", "push", pattern, "--check", code=2).stderr, pattern
     assert "`--json` prints it" in network.run("nodes", "list", "--format", "json", code=2).stderr
     assert "running machines" in network.run("--on", "all", "--root", "/var/tmp", "status", code=2).stderr
     network.config.write_text("version: 1\nnodes:\n  list: [a, 'b[1-2]', b2]\n")

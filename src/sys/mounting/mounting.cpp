@@ -262,14 +262,25 @@ Error mount_error(const MountCall& call, const std::string& stderr_text) {
   return {known->code, line, fill_in(known->hint, call), {}};
 }
 
+Error child_error(const MountCall& call, Error error) {
+  const bool is_remount = call.fs_type == k_remount;
+  const bool is_local = is_remount || contains({k_bind, k_image, k_user_image}, call.fs_type);
+  const auto what = is_remount ? "the remount of " + call.target
+                    : is_local ? "mounting " + call.source + " on " + call.target
+                               : "mount.nfs";
+  if (error.code == ErrorCode::interrupted)
+    return {error.code, what + " was ended" + (is_remount ? "" : "; nothing is mounted"), "", ""};
+  if (error.code == ErrorCode::timeout && error.hint.empty()) // not from check_server()
+    return {error.code, what + " gave " + error.message,
+            is_local ? "run `sharefs status` to see which share hangs"
+                     : "run `" + probe_command(ports_in(call.options), call.source) + "`", // the path may be a referral
+            ""};
+  return error;
+}
+
 Result<void> make_mount(const MountCall& call) {
   auto mounted = sys::call(std::nullopt, call.deadline, [&call] { return mount_in_child(call); }, interrupted);
-  if (!mounted && mounted.error().code == ErrorCode::interrupted)
-    return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
-  if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not from check_server()
-    return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                "run `" + probe_command(ports_in(call.options), call.source) + "`"); // the path may be a referral
-  return mounted;
+  return mounted ? mounted : fail(child_error(call, mounted.error()));
 }
 
 } // namespace sharefs::sys

@@ -10,6 +10,10 @@ namespace sharefs::sys {
 Result<void> make_mount(const MountCall& call);
 Result<void> end_mount(const UnmountCall& call);
 
+/// Returns the Error of a mount whose child has failed with `error`. If it was ended by Ctrl-C or its deadline, the
+/// message names what was waited for.
+Error child_error(const MountCall& call, Error error);
+
 /// Returns the Error for the message of mount.nfs on standard error, with its error code and a hint.
 Error mount_error(const MountCall& call, const std::string& stderr_text);
 

@@ -38,6 +38,11 @@ TEST_CASE("did you mean", "[text]") {
   CHECK_FALSE(did_you_mean("x", keys));
   CHECK(did_you_mean_hint("pth", keys) == "did you mean `path`?");
   CHECK(did_you_mean_hint("zebra", keys).empty());
+  CHECK(name_hint("pth", keys, "the keys are") == "did you mean `path`?");
+  CHECK(name_hint("zebra", keys, "the keys are") == "the keys are clients, options, path, access");
+  CHECK(name_hint("zebra", {}, "the keys are").empty());
+  CHECK(name_hint("zebra", {"aa", "ab", "ac", "ad", "ae", "af", "ag", "ah", "ai", "aj", "ak", "al"}, "the keys are") ==
+        "the keys are aa, ab, ac, ad, ae, af, ag, ah, ai, aj and 2 more");
 }
 
 TEST_CASE("UTF-8", "[text]") {

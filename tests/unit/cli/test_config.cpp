@@ -62,6 +62,8 @@ TEST_CASE("config check: all errors of each file, as text and as JSON", "[config
                            Catch::Contains("error: a.yaml:4:1: unknown key `node`\n") &&
                            Catch::Contains("hint: did you mean `nodes`?\n") &&
                            Catch::Contains("error: there is no c.yaml\n"));
+  CHECK(host.run({"config", "check", "--", "-x"}) == 2);
+  CHECK_THAT(host.err, Catch::Contains("hint: run `sharefs init --output ./-x` to write one\n"));
   CHECK(host.run({"config", "check", "a.yaml", "b.yaml", "--json"}) == 2);
   const auto json = nlohmann::json::parse(host.out);
   CHECK(json["files"][0]["errors"].size() == 2);

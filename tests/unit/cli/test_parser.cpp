@@ -1,6 +1,7 @@
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
+#include "cli/on_nodes.hpp"
 #include "support/catch.hpp"
 
 #include <span>
@@ -100,6 +101,46 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"mount", "--wait", "1", "--wait", "2"}).message == "option `--wait` was given 2 times");
 }
 
+TEST_CASE("an empty value behind = takes no other word as the value", "[parser]") {
+  CHECK(refused({"conda", "gc", "--forget=", "llm_train", "--yes"}).message == "option `--forget` needs a value: HOST");
+  CHECK(refused({"nodes", "trust", "--key=", "gpu1"}).message == "option `--key` needs a value: FILE");
+  CHECK(refused({"nodes", "trust", "--key=", "gpu1"}).hint == "run `sharefs nodes trust --help`");
+  CHECK(refused({"--config=", "up", "--yes"}).message == "option `--config` needs a value: FILE");
+  CHECK(refused({"--on=", "status"}).message == "option `--on` needs a value: NODES");
+  CHECK(refused({"up", "--yes="}).message == "option `--yes` takes no value");
+  CHECK(refused({"run", "--local=", "python3", "train.py"}).message == "option `--local` needs a value: FLAG");
+  for (const auto* command : all_commands()) {
+    std::vector<const OptionSpec*> options;
+    for (const auto& one : command->options)
+      options.push_back(&one);
+    for (const auto& one : global_options())
+      options.push_back(&one);
+    if (command->on_nodes)
+      for (const auto& one : fleet_options())
+        options.push_back(&one);
+    for (const auto* option : options) {
+      const auto name = split(option->names, ',').back();
+      auto words = split_words(command->name);
+      words.insert(words.end(), {name + "=", "word", "more"});
+      INFO(join(words, " "));
+      CHECK(refused(words).message == (option->value.empty()
+                                           ? "option `" + name + "` takes no value"
+                                           : "option `" + name + "` needs a value: " + std::string(option->value)));
+    }
+  }
+  // The words of another program are its own.
+  CHECK(parsed({"run", "--", "x", "--a=", "b"}).arguments.rest == Argv{"x", "--a=", "b"});
+  CHECK(parsed({"run", "-q", "x", "--config=", "b", "--a="}).arguments.rest == Argv{"x", "--config=", "b", "--a="});
+  CHECK(parsed({"conda", "run", "env", "x", "--wait="}).arguments.rest == Argv{"x", "--wait="});
+  CHECK(parsed({"conda", "update", "--message", "--a=", "env", "x"}).arguments.value("message") == "--a=");
+  CHECK(parsed({"status", "--config", "a="}).flags.config == "a=");
+}
+
+TEST_CASE("an option with its value is not the value of another one", "[parser]") {
+  CHECK(refused({"conda", "gc", "--forget", "--keep=3"}).message == "option `--forget` needs a value: HOST");
+  CHECK(refused({"mount", "--config", "--wait=3s", "a"}).message == "option `--config` needs a value: FILE");
+}
+
 TEST_CASE("the forms of an option", "[parser]") {
   for (const Argv& words :
        {Argv{"mount", "-nqv", "a"}, Argv{"-qv", "mount", "a", "-n"}, Argv{"mount", "-n", "a", "-v", "-q"}}) {
@@ -134,6 +175,10 @@ TEST_CASE("help and version", "[parser]") {
   CHECK(parsed({"mount", "--help"}).print->find("\n  --root DIR ") == std::string::npos);
   CHECK(parsed({"help", "help"}).print == parsed({"--help"}).print);
   CHECK(parsed({"help", "version"}).print == parsed({"--help"}).print);
+  for (const Argv& words : {Argv{"version", "version"}, Argv{"--json", "version"}})
+    CHECK(refused(words).hint == "write it in front of all else: `sharefs version`");
+  CHECK(refused({"version", "help"}).hint == "write it in front of all else: `sharefs help`");
+  CHECK(refused({"version", "moutn"}).hint == "did you mean `mount`?");
   CHECK(refused({"help", "moutn"}).hint == "did you mean `mount`?");
   CHECK(parsed({}).print->find("Usage: sharefs COMMAND") != std::string::npos);
   CHECK(parsed({"mount", "-h"}).print->find("Usage: sharefs mount") != std::string::npos);

@@ -43,4 +43,9 @@ TEST_CASE("yaml_scalar quotes what needs it", "[yaml_text]") {
   CHECK(yaml_scalar("--cache_dir") == "\"--cache_dir\"");
   CHECK(yaml_scalar("a\"b\\c") == "\"a\\\"b\\\\c\"");
   CHECK(yaml_scalar("größe") == "\"größe\"");
+  // Readers of YAML 1.1 take these for a date, and for numbers to the base 60.
+  for (const std::string text : {"2024-01-01", "2024-01-01T02:03:04Z", "190:20:30", "2001:10:0:0:0:0:0:1"})
+    CHECK(yaml_scalar(text) == yaml_quoted(text));
+  for (const std::string text : {"2024-01-011", "2024-01", "12024-01-01", "2024-01-xx", "2024-1-1", "py-2024-01-01"})
+    CHECK(yaml_scalar(text) == text);
 }

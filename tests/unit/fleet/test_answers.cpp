@@ -98,11 +98,11 @@ TEST_CASE("what became of a node", "[fleet]") {
       {"undoable": false}, {"bookkeeping": true, "undoable": false}, {"bookkeeping": true, "undoable": true}]},
       "results": [{"step": 0, "outcome": "done"}, {"step": 1, "outcome": "done"}, {"step": 2, "outcome": "done"},
                   {"step": 3, "outcome": "failed"}], "journal_id": "17"})");
-  CHECK(judged(framed(0, staged)).why == "1 step done"); // as many as the plan shows
-  CHECK(judged(framed(0, staged)).can_be_undone());
-  auto deletion = staged;
-  deletion["plan"]["steps"].erase(2);
-  CHECK_FALSE(judged(framed(0, deletion)).can_be_undone());
+  CHECK(judged(framed(0, staged)).why == "1 step done");  // as many as the plan shows
+  CHECK_FALSE(judged(framed(0, staged)).can_be_undone()); // the node says so, which knows what was deleted for good
+  auto undoable = staged;
+  undoable["can_be_undone"] = true;
+  CHECK(judged(framed(0, undoable)).can_be_undone());
   CHECK(judged(framed(3, {{"plan", {{"steps", {{{"why", ""}}}}}}})).state == State::pending);
   const auto failed = judged(framed(2, {{"error", {{"message", "there is no X"}, {"hint", "make it"}}}}));
   CHECK(failed.state == State::failed);

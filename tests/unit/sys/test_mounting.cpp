@@ -89,6 +89,28 @@ TEST_CASE("the hint of a failed mount asks the port of the mount") {
         "run `sharefs probe --port=20490 --mountport=20048 srv`");
 }
 
+TEST_CASE("a mount that was not made in time names what was waited for") {
+  const Error late{ErrorCode::timeout, "no answer within 1.0 s", "", ""}, ended{ErrorCode::interrupted, "", "", ""};
+  const MountCall nfs{"srv:/data", "/mnt/data", "nfs4", "port=20049", 1000ms};
+  CHECK(child_error(nfs, late).message == "mount.nfs gave no answer within 1.0 s");
+  CHECK(child_error(nfs, late).hint == "run `sharefs probe --port=20049 srv:/data`");
+  CHECK(child_error(nfs, ended).message == "mount.nfs was ended; nothing is mounted");
+  const Error from_server{ErrorCode::timeout, "server srv does not answer", "run `sharefs probe srv`", ""};
+  CHECK(child_error(nfs, from_server).message == from_server.message);
+  CHECK(child_error({"/data/env.squashfs", "/opt/env", k_image, "ro", 1000ms}, from_server).hint == from_server.hint);
+  for (const auto& [call, what] : {std::pair{MountCall{"/data/env.squashfs", "/opt/env", k_image, "ro", 1000ms},
+                                             "mounting /data/env.squashfs on /opt/env"},
+                                   {MountCall{"/data/env.squashfs", "/home/a/env", k_user_image, "ro", 1000ms},
+                                    "mounting /data/env.squashfs on /home/a/env"},
+                                   {MountCall{"/srv/x", "/data/x", k_bind, "ro", 1000ms}, "mounting /srv/x on /data/x"},
+                                   {MountCall{"", "/data/x", k_remount, "ro", 1000ms}, "the remount of /data/x"}}) {
+    CHECK(child_error(call, late).message == what + std::string(" gave no answer within 1.0 s"));
+    CHECK(child_error(call, late).hint == "run `sharefs status` to see which share hangs");
+    CHECK(child_error(call, ended).message ==
+          what + std::string(call.fs_type == k_remount ? " was ended" : " was ended; nothing is mounted"));
+  }
+}
+
 TEST_CASE("the value of a mount option") {
   CHECK(option_value("rw,port=1,port=20490,hard", "port") == "20490");
   CHECK(option_value("rw,port=1,nolock", "nolock") == "");

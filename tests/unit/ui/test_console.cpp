@@ -111,6 +111,22 @@ TEST_CASE("quiet: nobody is asked about a plan that was not shown", "[console]")
   CHECK(screen.err.str() == "  + make directory /data/share  the mount point\nProceed? [y/N] ");
 }
 
+TEST_CASE("quiet: lines that say what is asked for come with the question", "[console]") {
+  for (const bool quiet : {false, true}) {
+    ConsoleOptions options;
+    options.quiet = quiet;
+    options.in_terminal = true;
+    Screen screen(options, "y\ny\n");
+    screen.console.proposal("gpu1: 1 step");
+    screen.console.proposal("  write /x\x1b[2J");
+    CHECK(screen.err.str().empty() == quiet);
+    CHECK(screen.console.confirm("Proceed?"));
+    CHECK(screen.err.str() == "gpu1: 1 step\n  write /x\\033[2J\nProceed? [y/N] ");
+    CHECK(screen.console.confirm("More?")); // each line once
+    CHECK(screen.err.str().ends_with("Proceed? [y/N] More? [y/N] "));
+  }
+}
+
 TEST_CASE("a plan that was asked for is data", "[console]") {
   ConsoleOptions options;
   options.quiet = true;

@@ -53,12 +53,18 @@ TEST_CASE("envelope: plan, report, diagnoses and error", "[envelope]") {
   envelope.diagnoses = {{Severity::warning, "SF201", "share", "slow", "wait", "sharefs status"}};
   envelope.error = Error{ErrorCode::timeout, "late", "again", "ctx"};
   const auto json = Json::parse(envelope.text());
-  CHECK(keys_of(json) == "schema command ok plan results journal_id interrupted diagnoses error ");
+  CHECK(keys_of(json) == "schema command ok plan results journal_id can_be_undone interrupted diagnoses error ");
   CHECK(json["plan"] == plan::to_json(*envelope.plan));
   CHECK(json["results"] == json_of(*envelope.report)["results"]);
   CHECK(json["results"].size() == 1);
   CHECK(json["journal_id"] == "ID");
   CHECK(json["interrupted"] == true);
+  CHECK(json["can_be_undone"] == false); // nothing was done
+  envelope.report->results[0] = {0, plan::Outcome::done, std::nullopt, {}};
+  CHECK(Json::parse(envelope.text())["can_be_undone"] == true);
+  envelope.plan->add("g", "", plan::RemoveTree{.path = "/e"});
+  envelope.report->results.push_back({1, plan::Outcome::done, std::nullopt, {}});
+  CHECK(Json::parse(envelope.text())["can_be_undone"] == false);
   CHECK(
       json["diagnoses"][0].dump() ==
       R"({"severity":"warning","code":"SF201","subject":"share","message":"slow","hint":"wait","fix":"sharefs status"})");

@@ -126,9 +126,15 @@ TEST_CASE("summary_text: counts, how to go on, how to undo", "[plan_view]") {
   };
   constexpr auto k_undo = "sharefs --root /x undo ID";
   using enum Outcome;
-  const Plan plan;
-  Plan undo;
+  Plan plan;
+  for (const char* path : {"/a", "/b", "/c", "/d"})
+    plan.add("", "", make_directory(path));
+  Plan undo = plan;
   undo.undoes = "ID0";
+  Plan staying; // an undo would answer that nothing can be taken back
+  staying.add("", "", make_directory("/d"), true);
+  staying.add("", "", RunTool{.argv = {"rpcbind", "-w"}, .undo = {}});
+  CHECK(summary_text(staying, report({done, done}, "ID"), k_undo) == "2 done");
   Plan deletes;
   deletes.add("", "", make_directory("/d"));
   deletes.add("", "", RemoveTree{.path = "/e"});

@@ -18,13 +18,6 @@ using conda::HomeSummary;
 using conda::LinkRequest;
 using Verb = LinkRequest::Verb;
 
-/// Returns a hint for a word that is not in a list of sharefs.yaml.
-std::string hint_for(const std::string& word, const std::vector<std::string>& known) {
-  constexpr std::size_t k_few = 10;
-  auto hint = did_you_mean_hint(word, known);
-  return hint.empty() && !known.empty() && known.size() <= k_few ? "it names: " + join(known, ", ") : hint;
-}
-
 Result<std::vector<std::string>> environments_of(const config::Conda& conda, const Arguments& arguments, Verb verb) {
   const auto& names = arguments.positional;
   const bool all = arguments.flag("all");
@@ -56,7 +49,8 @@ Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const
   const auto known = conda.users();
   for (const auto& user : chosen) {
     if (!contains(known, user))
-      return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes`", user), hint_for(user, known));
+      return fail(ErrorCode::usage, fmt::format("user `{}` is not in `conda.homes`", user),
+                  name_hint(user, known, "it names"));
     if (self.uid != 0 && user != self.user)
       return fail(ErrorCode::permission, fmt::format("only root may work in the home of `{}`", user), "run as root");
   }
@@ -99,7 +93,7 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
     };
     if (!contains(conda.names(), name) && std::ranges::none_of(state.homes, is_linked))
       return fail(ErrorCode::usage, fmt::format("environment `{}` is neither in `conda.envs` nor in any home", name),
-                  hint_for(name, conda.names()));
+                  name_hint(name, conda.names(), "it names"));
   }
   return {};
 }

@@ -44,10 +44,11 @@ std::vector<Error> check_file(Context& context, const std::string& given) {
   if (text)
     return config::check(*text, in_force ? path : given).errors;
   if (text.error().code == ErrorCode::not_found)
-    return {{ErrorCode::not_found,
-             "there is no " + given,
-             "run `sharefs init --output " + shell_quote(given) + "` to write one",
-             {}}};
+    return {
+        {ErrorCode::not_found,
+         "there is no " + given,
+         "run `sharefs init --output " + shell_quote(given.starts_with('-') ? "./" + given : given) + "` to write one",
+         {}}};
   return {text.error()};
 }
 

@@ -67,14 +67,12 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
                   "give the whole path");
     if (!paths.empty())
       continue;
-    auto candidates = names;
+    std::vector<std::string> further{"check"}; // a misspelt `sharefs export check`
     for (const auto& name : names)
-      candidates.push_back(base_name(name));
-    candidates.emplace_back("check"); // a misspelt `sharefs export check`
-    return fail(ErrorCode::not_found, fmt::format("there is no export `{}` of this host", word),
-                did_you_mean_hint(word, candidates,
-                                  names.empty() ? "this host has no `exports:` in sharefs.yaml"
-                                                : "the exports are " + join(names, ", ")));
+      further.push_back(base_name(name));
+    const auto hint = name_hint(word, names, "the exports are", std::move(further));
+    return fail(ErrorCode::usage, fmt::format("there is no export `{}` of this host", word),
+                hint.empty() ? "this host has no `exports:` in sharefs.yaml" : hint);
   }
   return selected;
 }

@@ -44,7 +44,8 @@ Result<std::vector<Mirror>> chosen_mirrors(Context& context, const std::vector<s
   for (const auto& name : names.empty() ? known : names) {
     const auto found = std::ranges::find(known, name);
     if (found == known.end())
-      return fail(ErrorCode::usage, fmt::format("no mirror is called `{}`", name), did_you_mean_hint(name, known));
+      return fail(ErrorCode::usage, fmt::format("no mirror is called `{}`", name),
+                  name_hint(name, known, "the mirrors are"));
     const auto& mirror = config->mirrors[static_cast<std::size_t>(found - known.begin())];
     chosen.push_back({.name = mirror.name, .path = mirror.path, .removes = mirror.removes, .exclude = mirror.exclude});
   }

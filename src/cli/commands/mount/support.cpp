@@ -99,13 +99,12 @@ Result<std::vector<mounts::MountPoint>> choose_mounts(Context& context, const co
     if (found != all.end()) {
       point = *found;
     } else if (!unknown_paths || !is_path) {
-      std::vector<std::string> words_for_them = names;
+      std::vector<std::string> targets;
       for (const auto& one : all)
-        words_for_them.push_back(one.target);
+        targets.push_back(one.target);
+      const auto hint = name_hint(word, names, "the mounts are", std::move(targets));
       return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
-                  did_you_mean_hint(word, words_for_them,
-                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
-                                                  : "the mounts are " + join(names, ", ")));
+                  hint.empty() ? "there are no `mounts:` in sharefs.yaml" : hint);
     }
     if (seen.insert(point.name + "\n" + point.target).second)
       selected.push_back(std::move(point));

@@ -106,9 +106,8 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   if (const auto ended = agree_on_plans(context, nodes, answers.outcomes, most))
     return *ended;
 
-  TRY_ASSIGN(const auto deadline, arguments.duration("node-deadline"));
-  TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8),
-                                                    std::chrono::duration_cast<std::chrono::seconds>(deadline)));
+  TRY_ASSIGN(const auto deadline, node_deadline(arguments));
+  TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8), deadline));
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory));
   fleet::Request request;

@@ -149,7 +149,7 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
   const auto* be = looks ? "would be" : survey.files == 1 ? "is" : "are";
   const auto* what =
       conda::is_few_large(survey) ? "read once first, for checksums" : "packed into one file on the share first";
-  context.console.message(
+  context.console.proposal(
       fmt::format("{}: {} ({}) {} {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), be, what));
   if (looks)
     return false;
@@ -165,6 +165,7 @@ Result<void> survey_for_nodes(Context& context, const Arguments& arguments, flee
   const auto& word = arguments.positional.front();
   if (is_path(word)) {
     const auto path = normalize_path(word, context.host.working_directory);
+    std::ranges::replace(job.asking.words, word, path);
     const auto surveyed = ask_one_of(context, job, path, false);
     if (!surveyed)
       return fail(surveyed.error());
