@@ -186,14 +186,10 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
   }
 }
 
-namespace {
-
-plan::Link swap(const SharedEnvironment& environment, unsigned number) {
-  return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
-          true};
+plan::Link link_to(const SharedEnvironment& environment, unsigned number) {
+  const auto before = environment.current != 0 ? std::optional(environment.entry.link_target) : std::nullopt;
+  return {environment.path(), before, generation_link(environment.name, number), std::nullopt, true};
 }
-
-} // namespace
 
 plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
   plan::Plan plan;
@@ -202,7 +198,7 @@ plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, co
                                     environment.path(number), std::nullopt},
                        true);
   plan.add(environment.name, fmt::format("users see generation {} from here on; what runs keeps its own", number),
-           swap(environment, number));
+           link_to(environment, number));
   return plan;
 }
 
@@ -235,12 +231,12 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
                 known.empty() ? "" : "there are: " + join(known, ", "));
   }
   plan::Plan plan;
-  if (environment.current == 0)
-    plan.add("", fmt::format("users see generation {} again", number),
-             plan::make_link(environment.path(), generation_link(environment.name, number)));
-  else if (number != environment.current)
-    plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
-             swap(environment, number));
+  if (number != environment.current)
+    plan.add("",
+             environment.current == 0
+                 ? fmt::format("users see generation {} again", number)
+                 : fmt::format("users see generation {} instead of {}", number, environment.current),
+             link_to(environment, number));
   const auto* now = environment.find(environment.current);
   if (now != nullptr && now->record && found->record)
     for (const auto& change : package_changes(now->record->packages, found->record->packages))

@@ -49,6 +49,9 @@ void remove_old_scratch(sys::System& system, const std::string& directory, const
 /// so no other command works there.
 void remove_unfinished(sys::System& system, const SharedEnvironment& environment, const plan::Say& say);
 
+/// Returns the action by which STORE/ENV leads to generation `number`. It fails if there is no such generation, as when
+/// `conda gc` has deleted it before an undo.
+plan::Link link_to(const SharedEnvironment& environment, unsigned number);
 /// Plans that STORE/.generations/ENV/`unfinished` becomes generation `number`, whose record was written, and that
 /// STORE/ENV leads to it.
 plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished);

@@ -107,9 +107,8 @@ std::vector<Use> find_counted_uses(sys::System& system, const SharedEnvironment&
     return std::ranges::any_of(request.forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
   });
   for (const auto& programs : {request.programs, running_programs(system)})
-    for (const auto& [pid, in] : programs)
-      if (in.name == environment.name && generations_path(in.store, in.name) == environment.root.resolved)
-        live.push_back({system.identity().process_host(), pid, 0, in.number});
+    for (const auto& [pid, in] : programs_of(system, programs, environment.name, environment.root))
+      live.push_back({system.identity().process_host(), pid, 0, in.number});
   return live;
 }
 
@@ -185,11 +184,20 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
 Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
                           const std::vector<Kept>& kept) {
   TRY(check_uses_are_known(system, now));
-  for (const auto& use : find_counted_uses(system, now, request))
-    for (const auto& [number, reason] : kept)
-      if (number == use.generation && reason.empty())
-        return fail(ErrorCode::busy, fmt::format("{} works with generation {} since", text_of(use), number),
-                    "run the command again: it keeps that generation");
+  const auto live = find_counted_uses(system, now, request);
+  for (const auto& [number, reason] : kept) {
+    const auto needed = [number = number](const std::string& why) {
+      return fail(ErrorCode::busy, why, fmt::format("run the command again: it keeps generation {}", number));
+    };
+    if (!reason.empty())
+      continue;
+    if (number == now.current) // `sharefs undo` takes no lease
+      return needed(fmt::format("{} leads to generation {} since", now.path(), number));
+    if (const auto pin = generation_name(number) + ".pinned"; std::ranges::binary_search(now.root.names, pin))
+      return needed(fmt::format("{} was made since", join_path(now.root.path, pin)));
+    if (const auto use = std::ranges::find(live, number, &Use::generation); use != live.end())
+      return needed(fmt::format("{} works with generation {} since", text_of(*use), number));
+  }
   return {};
 }
 
@@ -220,6 +228,11 @@ std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::v
 plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
                         const std::vector<sys::Entry>& unfinished) {
   plan::Plan plan;
+  // This step changes nothing: it fails if STORE/ENV leads elsewhere by now, for `sharefs undo` takes no lease.
+  const auto& seen = environment.entry.link_target;
+  if (environment.current != 0 && std::ranges::any_of(kept, &std::string::empty, &Kept::reason))
+    plan.add_bookkeeping("", "users see the same generation as when this was planned",
+                         plan::Link{environment.path(), seen, seen}, true);
   for (const auto& [number, reason] : kept) {
     const auto* one = environment.find(number);
     if (!reason.empty() || one == nullptr)

@@ -42,8 +42,9 @@ Result<SharedEnvironment> find_collectable(sys::System& system, const std::strin
 /// not all uses are known; `permission`: the generations to delete belong to others; `interrupted`.
 Result<Collection> collect(sys::System& system, const SharedEnvironment& environment, const CollectRequest& request,
                            const plan::Say& say);
-/// Checks again after the generations have got hidden names, when no new process can begin to use them. `busy`: a
-/// process began to use one before that.
+/// Checks again after the generations have got hidden names, when no new process can begin to use them, and no undo can
+/// make one of them the present one. `busy`: one of them was needed before that: by a process, by STORE/ENV, or by a
+/// file NNNN.pinned.
 Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
                           const std::vector<Kept>& kept);
 

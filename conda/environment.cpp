@@ -110,19 +110,35 @@ std::size_t EnvironmentState::count(Kind kind) const {
   return static_cast<std::size_t>(std::ranges::count(found, kind, &Found::kind));
 }
 
+namespace {
+
+/// Returns the cure for a path that cannot be read, by the reason, where another user could not read it either.
+std::string_view cure_of_unreadable(const std::string& reason) {
+  if (reason == errno_text(EXDEV))
+    return "something is mounted there: unmount it, since a mount is no part of an environment";
+  if (reason == errno_text(ENAMETOOLONG))
+    return "its directories are nested deeper than the system allows: move them out";
+  return "";
+}
+
+} // namespace
+
 Diagnoses diagnose(const EnvironmentState& state) {
   Diagnoses diagnoses;
   for (const auto& text : k_texts) {
     std::vector<std::string> found;
+    std::string_view cure;
     for (const auto& one : state.found)
-      if (one.kind == text.kind)
+      if (one.kind == text.kind) {
+        cure = text.kind == Kind::unreadable && cure.empty() ? cure_of_unreadable(one.detail) : cure;
         found.push_back(one.path + (one.detail.empty() ? "" : " (" + one.detail + ")"));
+      }
     if (found.empty())
       continue;
     auto message = fmt::format(fmt::runtime(text.message), count_of(found.size(), text.noun));
     if (text.kind != Kind::unmanaged)
       message += ": " + first_of(found);
-    std::string hint(text.hint);
+    std::string hint(cure.empty() ? text.hint : cure);
     if (text.repaired)
       hint.replace(hint.find("ENV"), 3, shell_quote(state.path));
     for (const std::string tool : {"`conda install", "`pip install"}) // a generation is changed by an update only

@@ -153,7 +153,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.highest = std::max(found.highest, used_number(one).value_or(0));
     if (unfinished_generation(one))
       found.unfinished.push_back(one);
-    if (is_of_image(one))
+    if (is_of_image(one) || is_unfinished_text(one))
       found.left_images.push_back(one);
     const auto number = generation_number(one);
     if (!number)
@@ -174,7 +174,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     one.record_entry = std::move(entries[3 * index + 1]);
     if (one.entry.kind == sys::EntryKind::unknown)
       return fail(one.entry.error());
-    if (const auto& pin = entries[3 * index + 2]; pin.kind == sys::EntryKind::file)
+    if (const auto& pin = entries[3 * index + 2]; pin.exists()) // only a regular file has a text
       one.pinned = std::string(trim(to_utf8(pin.content)));
     if (one.record_entry.kind == sys::EntryKind::missing) {
       one.problem = "has no record";

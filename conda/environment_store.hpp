@@ -37,7 +37,7 @@ struct SharedEnvironment {
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
   std::vector<std::string> doubtful = {};      ///< such names that may be a user's own directory, see find_doubtful()
-  std::vector<std::string> left_images = {};   ///< names of images in `root` without a generation, see left_images()
+  std::vector<std::string> left_images = {};   ///< names of images without a generation, see left_images()
   std::optional<sys::LeaseHolder> holder = {}; ///< who changes it now
   std::int64_t held = 0;                       ///< last renewal of the lease, by the server's clock (seconds)
   std::vector<Use> uses = {};

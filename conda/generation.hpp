@@ -39,10 +39,11 @@ template <FieldsOf<Package> P> auto fields(P& p) {
 struct Original {
   std::string path, kept;  ///< where it was, and where it is kept
   std::uint64_t inode = 0; ///< without the device, whose number differs between hosts and mounts
+  std::string survey = {}; ///< fingerprint of what was copied; empty in records of earlier versions
   friend bool operator==(const Original&, const Original&) = default;
 };
 template <FieldsOf<Original> O> auto fields(O& o) {
-  return named("path", o.path, "kept", o.kept, "inode", o.inode);
+  return named("path", o.path, "kept", o.kept, "inode", o.inode, "survey", o.survey);
 }
 
 /// Returns the name for a directory that is moved aside for a link: `NAME.sharefs-backup-YYYYMMDD-HHMMSS`, in UTC.

@@ -68,6 +68,11 @@ bool is_of_image(std::string_view name) {
   return generation_number(name).has_value() || (name.starts_with("new-") && unfinished_generation(name));
 }
 
+bool is_unfinished_text(std::string_view name) {
+  return name.starts_with('.') && name.find(".json.sharefs-") != std::string_view::npos &&
+         used_number(name.substr(1)).has_value();
+}
+
 std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment) {
   sys::EntryRequest request;
   for (const auto& name : environment.left_images)
@@ -78,7 +83,7 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
   std::erase_if(left, [](const sys::Entry& one) {
     const bool begun = one.content.find_first_not_of('\0') == std::string::npos; // the magic number is written last
     return one.kind != sys::EntryKind::file ||
-           !(begun || one.content == k_image_magic || (one.path.ends_with(".json") && one.content.starts_with('{')));
+           !(begun || one.content == k_image_magic || (!one.path.ends_with(".sqfs") && one.content.starts_with('{')));
   });
   return left;
 }

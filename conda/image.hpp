@@ -33,8 +33,10 @@ std::string image_note_path(const std::string& generation);
 
 /// True for the name of an image or of its note beside the generations, complete or unfinished.
 bool is_of_image(std::string_view name);
-/// Returns files of images without a generation, which an interrupted command has left. Where others may write a name
-/// proves nothing, so the first bytes of the file are compared, too.
+/// True for the name of a record or a note that was never finished: `.0001.json.sharefs-PID`, see sys::Files.
+bool is_unfinished_text(std::string_view name);
+/// Returns files of images without a generation and unfinished texts, which an interrupted command has left. Where
+/// others may write a name proves nothing, so the first bytes of the file are compared, too.
 std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment);
 
 /// Fails if the disk or the server failed (EIO, ESTALE). A file that is missing or may not be read is no failure.

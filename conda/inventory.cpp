@@ -183,9 +183,7 @@ class InventoryReader {
         jobs.push_back({use.host, use.pid, use.generation, true, pid ? std::optional(*pid != 0) : std::nullopt});
     }
     const auto is_noted = [&](int pid) { return noted.contains(pid); };
-    for (const auto& program : m_programs) {
-      if (program.in.name != shared.name || program.in.store != m_store.resolved)
-        continue;
+    for (const auto& program : programs_of(m_system, m_programs, shared.name, shared.root)) {
       int pid = program.pid; // a program that a command of `conda run` has started is pinned with that command
       for (int above = 0; pid > 1 && !is_noted(pid) && above < k_ancestors; ++above)
         pid = sys::process_parent(m_system.files(), pid);

@@ -60,7 +60,8 @@ Result<void> add_image(sys::System& system, const GenerationRequest& making, New
     packing.near_of = environment.path(environment.current);
   }
   made.image_guard = std::make_unique<ScratchTree>(system, packing.file, say);
-  auto note = make_image(system, packing, made.record, environment.name, say);
+  const auto cleared = clear_place(system, packing.file); // a killed run may have left a part of it
+  auto note = cleared ? make_image(system, packing, made.record, environment.name, say) : fail(cleared.error());
   if (note) {
     made.image = std::move(*note);
     return {};

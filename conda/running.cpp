@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -320,6 +321,28 @@ std::vector<RunningProgram> running_programs(sys::System& system) {
     if (auto in = below_generations(process.entries[0].link_target, number_of))
       found.push_back({process.pid, std::move(*in)});
   return found;
+}
+
+std::vector<RunningProgram> programs_of(sys::System& system, std::vector<RunningProgram> programs,
+                                        const std::string& name, const sys::Entry& root) {
+  if (!root.exists())
+    return {};
+  std::set<std::string> elsewhere;
+  for (const auto& [pid, in] : programs)
+    if (in.name == name)
+      elsewhere.insert(generations_path(in.store, name));
+  elsewhere.erase(root.resolved);
+  sys::EntryRequest request;
+  for (const auto& path : elsewhere)
+    request.queries.push_back({.path = path, .follow = true});
+  for (const auto& entry : system.entries(request)) // a path that does not exist here may be one of a container
+    if (entry.kind == EntryKind::directory && entry.inode != root.inode)
+      elsewhere.erase(entry.path);
+  std::erase_if(programs, [&](const RunningProgram& program) {
+    const auto path = generations_path(program.in.store, name);
+    return program.in.name != name || (path != root.resolved && !elsewhere.contains(path));
+  });
+  return programs;
 }
 
 } // namespace sharefs::conda

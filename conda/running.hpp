@@ -71,6 +71,10 @@ struct RunningProgram {
 };
 /// Finds such programs. Only root sees those of other users.
 std::vector<RunningProgram> running_programs(sys::System& system);
+/// Returns those that run in generations of the environment `name`, whose directory STORE/.generations/ENV is `root`. A
+/// program may have come there by another path: a bind mount of the store, or one that exists in a container only.
+std::vector<RunningProgram> programs_of(sys::System& system, std::vector<RunningProgram> programs,
+                                        const std::string& name, const sys::Entry& root);
 
 // The flow of `conda run` until it executes the command: the use is noted, a staged copy is chosen, and the scripts of
 // activation are run.

@@ -22,8 +22,12 @@ using sys::EntryKind;
 
 constexpr std::uint32_t k_set_group = 02000;
 
-std::string where_from(const Generation& record) {
-  return fmt::format("generation {} was made by {} (`{}`)", record.number, record.user, record.command);
+/// Returns ": generation 1 was made by ..."; empty if that is not known.
+std::string where_from(const SharedEnvironment& shared) {
+  const auto* one = shared.find(std::max(shared.current, 1U));
+  return one != nullptr && one->record ? fmt::format(": generation {} was made by {} (`{}`)", one->number,
+                                                     one->record->user, one->record->command)
+                                       : "";
 }
 
 /// Returns the original of the newest generation that was copied from a directory of this owner; nullptr if there is
@@ -139,6 +143,16 @@ Preflight probe_preflight(sys::System& system, const Source& source, const std::
     if (is_under(program, path) || is_under(process.entries[1].link_target, path))
       found.users.push_back(fmt::format("process {} ({})", process.pid, base_name(program)));
   }
+  const auto& owner = source.actor.user;
+  sys::EntryRequest above{{{.path = parent_path(path), .access = true}}};
+  if (owner.uid != system.identity().uid)
+    above.as = owner;
+  const auto mounts = system.mounts();
+  if (mounts && mounts->at(path) != nullptr)
+    found.fixed = "it is a mount point";
+  else if (const auto parent = system.entries(above).front(); !parent.writable)
+    found.fixed = fmt::format("`{}` cannot write in {}{}", owner.name, parent.path,
+                              parent.exists() ? "" : " (" + reason_of(parent) + ")");
   return found;
 }
 
@@ -174,6 +188,9 @@ Diagnoses preflight(const Preflight& facts) {
   if (!facts.users.empty())
     say(Severity::error, "SF520", "it is in use by " + first_of(facts.users),
         "`conda deactivate`, let its programs end, then run it again");
+  if (!facts.fixed.empty())
+    say(Severity::error, "SF526", "it cannot be moved aside for a link to the shared one: " + facts.fixed,
+        "share it from a directory in which its owner may write: `--from PATH`");
   add_findings(state, found);
   std::vector<std::string> links;
   for (const auto& one : state.found)
@@ -262,13 +279,8 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   const auto* noted = newest_original(shared, source.entry.uid);
   if (shared.current != 0 && noted != nullptr && noted->path == source.path && noted->inode == source.entry.inode)
     return ShareStep::exchange;
-  const auto* current = shared.find(std::max(shared.current, 1U));
-  const auto from = current != nullptr && current->record ? ": " + where_from(*current->record) : "";
   if (shared.current != 0)
-    return fail(ErrorCode::conflict, fmt::format("`{}` is shared already{}", shared.name, from),
-                fmt::format("`sharefs conda link {} --backup` links to it; this one under another name: `sharefs conda "
-                            "share NAME --from {}`",
-                            shared.name, shell_quote(source.path)));
+    return taken(shared, source, "");
   if (shared.entry.kind == EntryKind::directory)
     return fail(ErrorCode::conflict, fmt::format("{} is there already, as a plain directory", shared.path()),
                 hint_to_share(shared));
@@ -280,17 +292,28 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   const auto of_a_share = [](const StoredGeneration& one) { return one.record && !one.record->original.path.empty(); };
   if (linked ? shared.generations.empty() : std::ranges::all_of(shared.generations, of_a_share))
     return ShareStep::copy;
-  return fail(ErrorCode::conflict, fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, from),
+  return fail(ErrorCode::conflict,
+              fmt::format("{} has generations of `{}` already{}", shared.store, shared.name, where_from(shared)),
               fmt::format("`sharefs conda rollback {} --to N` shows one of them again", shared.name));
+}
+
+tl::unexpected<Error> taken(const SharedEnvironment& shared, const Source& source, const std::string& since) {
+  return fail(ErrorCode::conflict, fmt::format("`{}` is shared already{}{}", shared.name, where_from(shared), since),
+              fmt::format("`sharefs conda link {} --backup` links to it; this one under another name: `sharefs conda "
+                          "share NAME --from {}`",
+                          shared.name, shell_quote(source.path)));
 }
 
 Original original_of(const Sharing& sharing) {
   const auto& source = sharing.source;
+  Original original{source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), sharing.now)),
+                    source.entry.inode};
   if (sharing.step == ShareStep::exchange) // the record of the interrupted share has the path
     if (const auto* noted = newest_original(sharing.shared, source.entry.uid))
-      return *noted;
-  return {source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), sharing.now)),
-          source.entry.inode};
+      original = *noted;
+  if (source.entry.path != source.path) // it was moved aside already
+    original.kept = source.entry.path;
+  return original;
 }
 
 plan::Plan plan_share(const Sharing& sharing) {
@@ -305,8 +328,7 @@ plan::Plan plan_share(const Sharing& sharing) {
                                      state.files == 1 ? "is" : "are", source.path, shared.path()));
     plan.add_bookkeeping(group, "the copy is complete",
                          plan::Rename{join_path(root, sharing.hidden), shared.path(number), std::nullopt}, true);
-    plan.add(group, "the path of the shared environment",
-             plan::make_link(shared.path(), generation_link(shared.name, number)));
+    plan.add(group, "the path of the shared environment", link_to(shared, number));
   }
   if (sharing.step <= ShareStep::exchange)
     plan.add(group,

@@ -34,8 +34,9 @@ struct Preflight {
   std::vector<std::string> users;  ///< what uses it now: "process 12 (python3.11)"
   std::optional<sys::Space> space; ///< of the store
   tree::Measured copied;           ///< size of the part that an interrupted copy has already
+  std::string fixed = {};          ///< why the directory cannot be replaced by a link; empty: it can
 };
-/// Reads `base` and `users`. `active`: $CONDA_PREFIX of the user.
+/// Reads `base`, `users` and `fixed`. `active`: $CONDA_PREFIX of the user.
 Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active);
 /// Reports what prevents sharing the environment, and warns of what a copy changes.
 Diagnoses preflight(const Preflight& found);
@@ -88,6 +89,8 @@ struct Sharing {
 /// others own the directory of the generations; those of next_step().
 Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std::string& name, Source source,
                                 const std::string& active, const plan::Say& say);
+/// Error `conflict`: another environment has the name; `since`: what has become of the source since, or nothing.
+tl::unexpected<Error> taken(const SharedEnvironment& shared, const Source& source, const std::string& since);
 /// Returns the original, with the path where it will be kept.
 Original original_of(const Sharing& sharing);
 /// Returns the steps that follow the copy; its record is written before them.

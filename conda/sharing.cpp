@@ -8,6 +8,7 @@
 #include "base/try.hpp"
 #include "plan/apply.hpp"
 #include "sys/fs/sha256.hpp"
+#include "tree/survey.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -188,10 +189,42 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
   });
 }
 
+tree::Place place_of(sys::System& system, const Source& source) {
+  return {.path = source.entry.path,
+          .root = system.files().root(),
+          .beneath = source.actor.beneath,
+          .device = source.entry.device,
+          .inode = source.entry.inode};
+}
+
+/// Returns a fingerprint of the source. It does not change when the environment is only used: Python writes to
+/// __pycache__, and conda makes and removes further names of its files, which sets their ctime.
+Result<std::string> fingerprint_of(sys::System& system, const Source& source, const plan::Say& say) {
+  const auto place = place_of(system, source);
+  return tree::survey(place, {}, say.progress("looking at " + place.path), false, "__pycache__")
+      .map([](tree::Survey survey) { return std::move(survey.fingerprint); });
+}
+
+/// True if the source is what was copied. An earlier version has not noted that, and then it counts as the same.
+Result<bool> is_as_copied(sys::System& system, const Source& source, const Original& original, const plan::Say& say) {
+  if (original.survey.empty())
+    return true;
+  return fingerprint_of(system, source, say).map([&](const std::string& now) { return now == original.survey; });
+}
+
+/// Checks that the source is still what an earlier run has copied: users would lose sight of what they have installed
+/// since.
+Result<void> check_exchange(sys::System& system, const Sharing& sharing, const plan::Say& say) {
+  TRY_ASSIGN(const auto same, is_as_copied(system, sharing.source, original_of(sharing), say));
+  return same ? Result<void>{}
+              : taken(sharing.shared, sharing.source, ", and " + sharing.source.path + " has changed since");
+}
+
 Result<void> fill(sys::System& system, Sharing& sharing, NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.source;
   const auto& state = sharing.state;
   auto& copy = making.tree;
+  TRY_ASSIGN(making.record.original.survey, fingerprint_of(system, source, say));
   TRY_ASSIGN(copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
@@ -202,11 +235,7 @@ Result<void> fill(sys::System& system, Sharing& sharing, NewGeneration& making, 
   options.bytes_per_second = sharing.bytes_per_second;
   options.total_files = state.files;
   options.total_bytes = state.bytes;
-  const tree::Place original{.path = source.entry.path,
-                             .root = system.files().root(),
-                             .beneath = source.actor.beneath,
-                             .device = source.entry.device,
-                             .inode = source.entry.inode};
+  const auto original = place_of(system, source);
   TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
   TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.settings.guard));
   CopyToRepair repair{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
@@ -234,6 +263,8 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   TRY_ASSIGN(const auto step, next_step(shared, source));
   Sharing sharing{.store = std::move(store), .shared = std::move(shared), .source = std::move(source), .step = step};
   sharing.now = system.now();
+  if (step == ShareStep::exchange)
+    TRY(check_exchange(system, sharing, say));
   if (step != ShareStep::copy)
     return sharing;
   const auto& path = sharing.source.entry.path;
@@ -262,8 +293,11 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
 
 Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  if (sharing.step == ShareStep::exchange)
-    return hold(system, sharing.shared, sharing.settings.lease, say);
+  if (sharing.step == ShareStep::exchange) {
+    TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.settings.lease, say));
+    TRY(check_exchange(system, sharing, say));
+    return held;
+  }
   GenerationRequest making;
   making.environment = sharing.shared;
   making.settings = sharing.settings;
@@ -273,7 +307,11 @@ Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, co
   making.hidden = sharing.hidden;
   making.resumes = true;
   making.fill = [&](NewGeneration& made) { return fill(system, sharing, made, say); };
-  return make_generation(system, making, say);
+  TRY_ASSIGN(auto made, make_generation(system, making, say));
+  TRY_ASSIGN(const auto same, is_as_copied(system, sharing.source, made.record.original, say));
+  return same ? Result<NewGeneration>(std::move(made))
+              : fail(ErrorCode::conflict, sharing.source.entry.path + " was changed while it was copied",
+                     "run the command again when nobody works in it: it copies what has changed");
 }
 
 } // namespace sharefs::conda

@@ -320,9 +320,13 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
     if (const auto use = parse_use(name); use && processes.is_running(*use) == true)
       busy.insert(generation_name(use->generation));
   for (const auto& process : sys::read_processes(system, sys::process_ids(system), {{.path = "exe"}}))
-    for (const auto& copy : staged.copies)
-      if (is_under(process.entries[0].link_target, copy.tree.path))
+    for (const auto& copy : staged.copies) { // a container may have the directory `conda.stage` at another path
+      auto stage = copy.tree.path;
+      for (int parts = 4; parts > 0; --parts) // STAGE/UID/STORE/ENV/NNNN, see staged_directory()
+        stage = parent_path(stage);
+      if (process.entries[0].link_target.find(copy.tree.path.substr(stage.size()) + "/") != std::string::npos)
         busy.insert(copy.name());
+    }
   return busy;
 }
 

@@ -30,7 +30,9 @@ std::optional<Diagnosis> find_unfinished(const Context& context, const Result<pl
                    "",
                    fmt::format("an earlier run (`{}`, {}) was cut off after {} of {}", entry->command, entry->started,
                                ended, count_of(entry->plan.steps.size(), "step")),
-                   fmt::format("running it again completes it, `{}` takes it back", undo_command(context, entry->id)),
+                   entry->has_deleted() ? std::string("running it again completes it")
+                                        : fmt::format("running it again completes it, `{}` takes it back",
+                                                      undo_command(context, entry->id)),
                    ""};
 }
 

@@ -71,7 +71,7 @@ class Journal {
   /// Calls `see` with each entry, newest first. Only one entry is in memory at a time, because it may hold whole files.
   /// An entry that cannot be read has its `damage` set; it is no error.
   [[nodiscard]] Result<void> for_each(const std::function<void(JournalEntry)>& see) const;
-  /// Returns the undos of the entry `id`, newest first.
+  /// Returns the undos of the entry `id`, newest first, without the steps on paths that a later run has changed again.
   [[nodiscard]] Result<std::vector<JournalEntry>> find_undos(const std::string& id) const;
   /// Returns the id of the newest entry, readable or not; empty if there is none. It changes with every run that
   /// changes something.

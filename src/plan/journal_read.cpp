@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace sharefs::plan {
 
@@ -214,9 +216,26 @@ Result<void> Journal::for_each(const std::function<void(JournalEntry)>& see) con
 
 Result<std::vector<JournalEntry>> Journal::find_undos(const std::string& id) const {
   std::vector<JournalEntry> undos;
+  std::map<std::string, std::set<std::string>> changed; // the paths of later runs; a run and its undo have one row
   TRY(for_each([&](JournalEntry entry) {
-    if (entry.plan.undoes == id)
+    const auto touched = [&entry](const JournalStep& step) {
+      return touched_paths(entry.plan.steps[step.step].action);
+    };
+    if (entry.plan.undoes == id) {
+      std::erase_if(entry.steps, [&](const JournalStep& step) {
+        return std::ranges::any_of(touched(step), [&](const std::string& path) {
+          return std::ranges::any_of(changed, [&](const auto& row) { return row.second.contains(path); });
+        });
+      });
       undos.push_back(std::move(entry));
+    } else if (entry.state == JournalState::undone) {
+      changed.erase(entry.id); // the run and its undo have changed nothing together
+    } else if (entry.state != JournalState::unreadable) {
+      for (const auto& step : entry.steps)
+        if (step.took_effect())
+          for (auto& path : touched(step))
+            changed[entry.is_undo() ? entry.plan.undoes : entry.id].insert(std::move(path));
+    }
   }));
   return undos;
 }

@@ -11,10 +11,16 @@
 
 namespace sharefs::tree {
 
-Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress, bool inodes) {
+Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress, bool inodes,
+                      const std::string& without) {
+  const auto is_left_out = [inside = "/" + without + "/"](const Entry& entry) {
+    return ("/" + entry.path + "/").find(inside) != std::string::npos;
+  };
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Survey> {
     TRY_ASSIGN(const auto reader, Reader::open(place, counters));
     TRY_ASSIGN(auto entries, reader.list());
+    if (!without.empty())
+      std::erase_if(entries, is_left_out);
     if (!inodes) // inodes are only requested for generations, which sharefs has made without delegations
       reader.recall_delegations(entries);
     Survey found;

@@ -17,8 +17,9 @@ template <FieldsOf<Survey> S> auto fields(S& s) {
   return named("files", s.files, "bytes", s.bytes, "fingerprint", s.fingerprint);
 }
 /// Reads only names and attributes. Uses only `as` and `deadline` of `options`. An entry that cannot be read is an
-/// error.
-Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress = {}, bool inodes = false);
+/// error. Directories named `without`, at any depth, are left out.
+Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress = {}, bool inodes = false,
+                      const std::string& without = {});
 
 /// One name in a tree, with all data that a node needs to make the same entry.
 struct Listed {

@@ -2,6 +2,8 @@
 #include "conda/collect.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
+#include "support/scripted_system.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <algorithm>
 
@@ -139,11 +141,40 @@ TEST_CASE("gc deletes what was seen, out of sight first", "[generations]") {
   left.kind = sys::EntryKind::directory;
   left.inode = 77;
   const auto plan = plan_collect(environment, {{1, ""}, {2, "pinned"}, {3, "current"}}, "abcdef", {left});
-  CHECK(lines_of(plan) == Lines{"remove /s/.generations/llm/0001.json",
+  CHECK(lines_of(plan) == Lines{"point link /s/llm to .generations/llm/0003 instead of .generations/llm/0003",
+                                "remove /s/.generations/llm/0001.json",
                                 "rename /s/.generations/llm/0001 to /s/.generations/llm/old-0001.abcdef",
                                 "delete /s/.generations/llm/old-0001.abcdef with all in it",
                                 "delete /s/.generations/llm/new-0004.zzzzzz with all in it"});
-  const auto* removed = std::get_if<plan::RemoveTree>(&plan.steps[2].action);
+  const auto* removed = std::get_if<plan::RemoveTree>(&plan.steps[3].action);
   REQUIRE(removed != nullptr);
   CHECK(removed->inode == 11);
+  CHECK(plan_collect(environment, {{1, "pinned"}, {3, "current"}}, "abcdef", {}).empty());
+}
+
+TEST_CASE("gc gives back what undo has made the present one, or somebody has pinned, after it was hidden",
+          "[generations]") {
+  const test::TemporaryDirectory root;
+  test::ScriptedSystem system(root.path());
+  auto now = three_generations();
+  const auto answer = [&] {
+    const auto checked = check_unused(system, now, {}, {{1, ""}, {2, "pinned"}, {3, "current"}});
+    return checked ? "" : checked.error().message;
+  };
+  CHECK(answer().empty());
+  now.root.names = {"0001.pinned", "0002.pinned"};
+  CHECK(answer() == "/s/.generations/llm/0001.pinned was made since");
+  now.root.names = {};
+  now.current = 2;
+  CHECK(answer().empty());
+  now.current = 1;
+  CHECK(answer() == "/s/llm leads to generation 1 since");
+}
+
+TEST_CASE("a link to a generation is made only if that exists", "[generations]") {
+  auto environment = three_generations();
+  for (const auto& plan : {plan_switch(environment, 4, "new-0004.abcdef"), *plan_rollback(environment, 1)})
+    CHECK(std::get<plan::Link>(plan.steps.back().action).checked);
+  environment.current = 0;
+  CHECK(std::get<plan::Link>(plan_rollback(environment, 1)->steps.back().action).checked);
 }

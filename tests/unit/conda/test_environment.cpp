@@ -174,3 +174,15 @@ TEST_CASE("requirement 9: relocate changes no modes", "[environment]") {
   CHECK(plan::describe(relocate.steps[0].action) ==
         "point link /data/llm/lib/x to /data/llm/lib/y instead of /old/lib/y");
 }
+
+TEST_CASE("a path that nobody could read has its own cure", "[environment]") {
+  EnvironmentState state;
+  state.packages = 1;
+  const auto hint = [&](const std::string& reason) {
+    state.found = {{Kind::unreadable, "share/x", reason}};
+    return diagnose(state).front().hint;
+  };
+  CHECK(hint(errno_text(EACCES)).starts_with("run it as the owner"));
+  CHECK(hint(errno_text(EXDEV)).starts_with("something is mounted there"));
+  CHECK(hint(errno_text(ENAMETOOLONG)).starts_with("its directories are nested deeper"));
+}

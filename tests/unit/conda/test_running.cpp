@@ -177,3 +177,22 @@ TEST_CASE("the interpreter of a script", "[conda]") {
   CHECK(interpreter_of("").empty());
   CHECK(interpreter_of("#!\n").empty());
 }
+
+TEST_CASE("a program is of an environment by whatever path it came", "[conda]") {
+  const test::TemporaryDirectory root;
+  for (const std::string store : {"s", "other"})
+    root.write(store + "/.generations/llm/0001/bin/python", "");
+  std::filesystem::create_directory_symlink("s", root / "seen"); // for a bind mount, which only root could make
+  test::ScriptedSystem system(root.path());
+  const auto entry = system.entry({.path = "/s/.generations/llm", .follow = true});
+  const auto program = [](int pid, const std::string& path) { return RunningProgram{pid, *in_generation(path)}; };
+  std::vector<int> pids;
+  for (const auto& one : programs_of(
+           system,
+           {program(1, "/s/.generations/llm/0001/bin/python"), program(2, "/seen/.generations/llm/0001/bin/python"),
+            program(3, "/of/a/container/.generations/llm/0001/bin/python"),
+            program(4, "/other/.generations/llm/0001/bin/python"), program(5, "/s/.generations/else/0001/bin/python")},
+           "llm", entry))
+    pids.push_back(one.pid);
+  CHECK(pids == std::vector{1, 2, 3});
+}

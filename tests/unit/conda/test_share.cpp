@@ -128,3 +128,22 @@ TEST_CASE("what cannot be copied is known before", "[conda]") {
   CHECK(found[0].code == "SF530");
   CHECK(found[0].severity == Severity::error);
 }
+
+TEST_CASE("a directory that was moved aside already keeps its name", "[conda]") {
+  Sharing sharing;
+  sharing.source.path = "/home/alice/envs/llm";
+  sharing.source.entry = directory("/home/alice/envs/llm.sharefs-backup-20260101-000000", 1001, 0755);
+  sharing.source.entry.inode = 7;
+  CHECK(original_of(sharing) == Original{"/home/alice/envs/llm", sharing.source.entry.path, 7});
+  sharing.source.entry.path = sharing.source.path;
+  CHECK(original_of(sharing).kept != sharing.source.path);
+}
+
+TEST_CASE("a directory that cannot be replaced by a link is no environment to copy", "[conda]") {
+  auto facts = source_with(1, 1);
+  CHECK(preflight(facts).empty());
+  facts.fixed = "it is a mount point";
+  REQUIRE(preflight(facts).size() == 1);
+  CHECK(preflight(facts)[0].code == "SF526");
+  CHECK(has_errors(preflight(facts)));
+}

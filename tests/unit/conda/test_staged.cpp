@@ -287,3 +287,20 @@ TEST_CASE("plan_stage: a copy that others could reach is closed to them first", 
   machine.entry(machine.copies).gid = 3000;
   CHECK(machine.plan({.copy = "0003", .access = {0750, 3000}}) == Words{"copies nothing"});
 }
+
+TEST_CASE("a copy is in use by whatever path a container has it", "[conda]") {
+  const test::TemporaryDirectory root;
+  const auto run = [&](const std::string& pid, const std::string& program) {
+    std::filesystem::create_directories(root / ("proc/" + pid));
+    std::filesystem::create_symlink(program, root / ("proc/" + pid + "/exe"));
+  };
+  run("900", "/stage/0/data-conda/llm/0001/bin/python");
+  run("901", "/of/a/container/0/data-conda/llm/0002/bin/python");
+  run("902", "/data/conda/.generations/llm/0003/bin/python"); // on the share
+  run("903", "/stage/1000/data-conda/llm/0003/bin/python");   // the copy of another user
+  StagedCopies staged;
+  for (const std::string number : {"0001", "0002", "0003"})
+    staged.copies.emplace_back().tree.path = "/stage/0/data-conda/llm/" + number;
+  test::ScriptedSystem system(root.path());
+  CHECK(busy_copies(system, {}, staged) == std::set<std::string>{"0001", "0002"});
+}

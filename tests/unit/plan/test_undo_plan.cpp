@@ -190,3 +190,24 @@ TEST_CASE("undo stops at what somebody else has changed since") {
   CHECK(test::content_of(root.path() + "/f") == "theirs");
   CHECK(journal.load(entry->id)->state == JournalState::complete);
 }
+
+TEST_CASE("what a later run has done again is taken back by a second undo") {
+  test::TemporaryRoot root;
+  test::ScriptedSystem system(root.path(), test::willing_machine());
+  const Journal journal(system.files(), "/state");
+  const auto run = [&](const Plan& plan) { return apply(plan, system, journal, {}).journal_id; };
+  const auto undo_of = [&](const std::string& id) { return plan_undo(*journal.load(id), *journal.find_undos(id)); };
+  Plan plan, again;
+  plan.add("a", "", make_link("/a", "x"));
+  plan.add("b", "", make_link("/b", "x"));
+  again.add("a", "", make_link("/a", "x"));
+  const auto first = run(plan);
+  std::filesystem::remove(root.path() + "/b");
+  std::filesystem::create_symlink("y", root.path() + "/b"); // so the first undo ends in part
+  run(undo_of(first));
+  CHECK(described(undo_of(first)) == std::vector<std::string>{"b:remove link /b -> x"});
+  const auto second = run(again);
+  CHECK(described(undo_of(first)) == std::vector<std::string>{"b:remove link /b -> x", "a:remove link /a -> x"});
+  run(undo_of(second)); // together they have changed nothing
+  CHECK(described(undo_of(first)) == std::vector<std::string>{"b:remove link /b -> x"});
+}

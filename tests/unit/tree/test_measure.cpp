@@ -1,5 +1,6 @@
 #include "given_tree.hpp"
 #include "support/users.hpp"
+#include "tree/survey.hpp"
 
 using namespace sharefs;
 using namespace sharefs::test;
@@ -62,4 +63,20 @@ TEST_CASE("what differs is named, or the other tests would prove nothing") {
   CHECK(found == std::vector<std::string>{"0/1 is missing", "1/11 has another content", "2/22 has another mode",
                                           "2/23 has another time", "3/33 has another content",
                                           "link has another content", "0/1x is not in the original"});
+}
+
+TEST_CASE("a survey leaves out directories of a name, and sees all else") {
+  const GivenTree given;
+  given.many(20);
+  const auto fingerprint = [&](const std::string& without) {
+    return tree::survey({given.from}, {}, {}, false, without)->fingerprint;
+  };
+  const auto all = fingerprint(""), some = fingerprint("__pycache__");
+  CHECK(all == some);
+  fs::create_directories(given.from + "/1/__pycache__/deep");
+  given.write("1/__pycache__/deep/x.pyc", "compiled");
+  CHECK(fingerprint("__pycache__") == some);
+  CHECK(fingerprint("") != all);
+  given.write("1/__pycache__x", "");
+  CHECK(fingerprint("__pycache__") != some);
 }

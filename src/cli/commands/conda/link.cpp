@@ -210,8 +210,9 @@ extern const CommandSpec k_conda_unlink_command{
     .summary = "Remove the links to shared conda environments",
     .description =
         "Removes exactly the links that lead to STORE/ENV (with --all also one of the whole `envs` directory), and "
-        "puts the newest backup back in its place if `conda link --backup` made one. Other links and directories are "
-        "left alone and named. The store is not touched, so this works while its server is down.",
+        "puts back in its place what `conda link --backup` has moved aside, or the original that `conda share` has "
+        "kept. Other links and directories are left alone and named. The store is not touched, so this works while its "
+        "server is down.",
     .example = "sharefs conda unlink --all          # in every home\n"
                "sharefs conda unlink llm_train --user alice",
     .changes = true,

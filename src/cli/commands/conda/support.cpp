@@ -207,6 +207,10 @@ Result<Executed> execute_switch(Context& context, Proposal proposal,
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && made)
     conda::note_sound(context.system, *made);
+  if (executed && made && made->environment.current != 0 && executed->applied() && !executed->report->ok() &&
+      made->record.number != 0 && plan::is_good(executed->report->results.front().outcome))
+    context.console.message(fmt::format("generation {0} is complete: `sharefs conda rollback {1} --to {0}` shows it",
+                                        made->record.number, shell_quote(made->environment.name)));
   return executed;
 }
 
