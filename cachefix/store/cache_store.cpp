@@ -5,18 +5,30 @@
 #include "sys/find_processes.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 
 namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_key_length = 12;
+constexpr std::string_view k_left = ".old-";
 constexpr std::size_t k_longest_origin = 4096;
 constexpr std::size_t k_most_process_text = 16U << 20U; // a process with more text counts as not checked
 
 /// True if the name is one that cache_key() makes. Nothing else below the directory is listed or deleted.
 bool is_key(std::string_view name) {
   return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// Returns the name of a cache that is being deleted. Two that lie there at the same time have different inodes.
+std::string left_name(const std::string& key, std::uint64_t inode) {
+  return fmt::format("{}{}.{}", k_left, key, inode);
+}
+
+bool is_left(std::string_view name) {
+  const auto behind = name.substr(std::min(name.size(), k_left.size()));
+  return name.starts_with(k_left) && is_key(behind.substr(0, k_key_length)) && behind.find('.') == k_key_length;
 }
 
 /// Returns the keys of caches that a live process uses: it has open or mapped files there (datasets maps its tables),
@@ -55,7 +67,7 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
                                             std::chrono::milliseconds deadline) {
   sys::EntryRequest request{{}, deadline};
   for (const std::string& name : system.entry({.path = root, .follow = true, .list = true}, deadline).names)
-    if (is_key(name))
+    if (is_key(name) || is_left(name))
       for (const std::string prefix : {"/", "/.origin-"})
         request.queries.push_back({.path = root + prefix + name, .read_bytes = k_longest_origin});
   const std::vector<sys::Entry> found = system.entries(request);
@@ -73,13 +85,16 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
       return fail(measured.error());
     if (!measured) // somebody deleted the cache meanwhile
       continue;
-    const std::string note = found[i + 1].size <= k_longest_origin ? found[i + 1].content : "";
+    const sys::Entry& origin = found[i + 1];
+    const std::string note = origin.size <= k_longest_origin ? origin.content : "";
     caches.push_back({.path = cache.path,
                       .stands_for = note.substr(0, note.find('\n')),
                       .bytes = measured->allocated,
                       .used = measured->used,
                       .device = cache.device,
-                      .inode = cache.inode});
+                      .inode = cache.inode,
+                      .note_inode = origin.kind == sys::EntryKind::file ? origin.inode : 0,
+                      .left = is_left(base_name(cache.path))});
   }
   note_uses(system, caches); // last, so that it is still true after the long measuring
   return caches;
@@ -100,22 +115,29 @@ plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& reque
   std::ranges::sort(entries, {}, &CacheEntry::used);
   std::uint64_t left = 0;
   for (const CacheEntry& entry : entries)
-    left += entry.bytes;
+    left += entry.left ? 0 : entry.bytes;
   plan::Plan plan;
   for (const CacheEntry& entry : entries) {
+    const auto removal = [&](const std::string& path, std::uint64_t inode, const std::string& aside) {
+      return plan::RemoveTree{.path = path, .device = entry.device, .inode = inode, .aside = aside};
+    };
+    if (entry.left) {
+      plan.add(entry.path, format_bytes(entry.bytes) + ", left by a `cache prune` that was cut off",
+               removal(entry.path, entry.inode, ""));
+      continue;
+    }
     const bool old = now - entry.used >= request.older_than;
     const bool too_much = !request.keep || left > *request.keep;
     if (!entry.in_use.empty() || !old || !too_much)
       continue;
     left -= entry.bytes;
+    const std::string key = base_name(entry.path);
     const std::string of = entry.stands_for.empty() ? "" : ", for " + to_utf8(entry.stands_for);
-    plan.add(entry.path, format_bytes(entry.bytes) + ", last used: " + age_of(entry, now) + of,
-             plan::RemoveTree{entry.path, entry.device, entry.inode});
-    if (!entry.stands_for.empty())
+    if (entry.note_inode != 0)
       plan.add_bookkeeping(entry.path, "the note of what it stands for",
-                           plan::remove_file(parent_path(entry.path) + "/.origin-" + base_name(entry.path),
-                                             entry.stands_for + "\n", 0600),
-                           true);
+                           removal(parent_path(entry.path) + "/.origin-" + key, entry.note_inode, ""));
+    plan.add(entry.path, format_bytes(entry.bytes) + ", last used: " + age_of(entry, now) + of,
+             removal(entry.path, entry.inode, left_name(key, entry.inode)));
   }
   return plan;
 }

@@ -14,10 +14,13 @@ struct CacheEntry {
   std::string in_use = {}; ///< why it must stay: a live process has one of its files open or mapped, works in it,
                            ///< or names it, or could not be checked; empty: no process uses it
   std::uint64_t device = 0, inode = 0;
+  std::uint64_t note_inode = 0; ///< of the file with `stands_for`; 0: there is none
+  bool left = false;            ///< a prune that was cut off has left it: half of a cache, which nobody finds
 };
 
-/// Returns every cache directory below `root`, which is one of own_directories(), sorted by path. Error `timeout` if
-/// measuring makes no progress for `deadline`. A process that hangs in the kernel is waited for up to 3 s.
+/// Returns every cache directory below `root`, which is one of own_directories(), sorted by path, and what is `left`.
+/// Error `timeout` if measuring makes no progress for `deadline`. A process that hangs in the kernel is waited for up
+/// to 3 s.
 Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::string& root,
                                             std::chrono::milliseconds deadline);
 /// Sets CacheEntry::in_use of each entry to its present state.
@@ -27,7 +30,8 @@ struct PruneRequest {
   std::int64_t older_than = 0;       ///< seconds; 0: any age
   std::optional<std::uint64_t> keep; ///< caches are deleted until only so many bytes are left; nullopt: no limit
 };
-/// Returns the plan that deletes caches, the longest unused first, and none that is in use. Pure.
+/// Returns the plan that deletes caches, the longest unused first, and none that is in use; what is `left` whatever its
+/// age. Pure.
 plan::Plan plan_prune(std::vector<CacheEntry> entries, const PruneRequest& request, std::int64_t now);
 /// Returns how long ago a cache was used: "today", "1 day", "12 days", or "-" if that is not known.
 std::string age_of(const CacheEntry& entry, std::int64_t now);

@@ -125,13 +125,16 @@ struct Remount {
 /// follows no link and enters no other file system, whatever others rename meanwhile; it fails with `busy` if something
 /// is mounted in the directory. If nothing is there, the step succeeds. Another directory than the planned one is a
 /// `conflict`. With `guarded` (never used with an actor), it fails with `permission` if somebody else could replace the
-/// path. If a run was interrupted, the same action completes it.
+/// path. With `aside`, a name in the same directory, it is renamed to that first, so that nobody finds half of it
+/// by its name; `path` may be that name, where an interrupted run has left it. Without it, if a run was interrupted,
+/// the same action completes it.
 struct RemoveTree {
   std::string path;
   std::uint64_t device = 0, inode = 0;         ///< as the plan saw it (sys::Entry)
   std::chrono::milliseconds deadline{600'000}; ///< longest time without progress
   std::optional<Actor> actor = {};
   bool guarded = true; ///< false where a group may write; the inode is compared in any case
+  std::string aside = {};
   friend bool operator==(const RemoveTree&, const RemoveTree&) = default;
 };
 

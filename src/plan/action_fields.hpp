@@ -64,7 +64,7 @@ template <FieldsOf<Remount> R> auto fields(R& r) {
 }
 template <FieldsOf<RemoveTree> R> auto fields(R& r) {
   return named("path", r.path, "device", r.device, "inode", r.inode, "actor", r.actor, "guarded", r.guarded,
-               "deadline_ms", r.deadline);
+               "deadline_ms", r.deadline, "aside", r.aside);
 }
 template <FieldsOf<SetTreeAccess> S> auto fields(S& s) {
   return named("path", s.path, "gid", s.gid, "mode", s.mode, "group", s.group, "device", s.device, "inode", s.inode,

@@ -35,7 +35,8 @@ Result<Acted> act(const RemoveTree& action, sys::System& system, Phase phase, co
                           .device = action.device,
                           .inode = action.inode};
   const tree::Options options{.deadline = action.deadline,
-                              .as = action.actor ? std::optional(action.actor->user) : std::nullopt};
+                              .as = action.actor ? std::optional(action.actor->user) : std::nullopt,
+                              .aside = action.aside};
   if (phase == Phase::check)
     return tree::exists(place, options).map([](bool is_there) {
       return is_there ? Outcome::done : Outcome::unchanged;

@@ -82,6 +82,23 @@ class Remover {
   TreeWalk m_walk;
 };
 
+/// Gives the directory that was found another name beside its own.
+Result<void> rename_to(const std::string& aside, Found& found, const std::string& path) {
+  const int parent = found.walked.directory.get();
+  auto& name = found.walked.name;
+  struct stat status{};
+  if (name == aside)
+    return {};
+  if (::renameat(parent, name.c_str(), parent, aside.c_str()) != 0)
+    return fail(errno_error(errno, path));
+  if (::fstatat(parent, aside.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || status.st_ino != found.status.st_ino) {
+    ::renameat(parent, aside.c_str(), parent, name.c_str());
+    return fail(sys::conflict_error(path, "the directory that the plan was made for", "another one"));
+  }
+  name = aside;
+  return sys::sync_directory(parent, path);
+}
+
 Result<std::uint64_t> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   const auto before = counters.get(k_files);
   TRY_ASSIGN(auto found, find(place, true));
@@ -101,6 +118,8 @@ Result<std::uint64_t> remove_all(const Place& place, const Options& options, con
   const auto inside = open_below(found.walked.directory.get(), found.walked.name.c_str());
   if (!inside)
     return fail(error_in_tree(errno, place.path));
+  if (!options.aside.empty())
+    TRY(rename_to(options.aside, found, place.path));
   TRY(Remover(options, counters, place.path).run(std::move(found.fd)));
   return finish(); // if the directory was replaced meanwhile, the other one is removed only if it is empty
 }

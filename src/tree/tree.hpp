@@ -69,7 +69,8 @@ struct Options {
   std::optional<sys::User> reader = {};
   std::chrono::milliseconds wait{0}; ///< for fetch(): how long to wait for another fetch() of the same file
   std::string anew = {};             ///< for fetch(): the hint if the original has another content; may be empty
-  bool layer = false;                ///< the original is the upper directory of an overlay, see copy()
+  std::string aside = {}; ///< for remove(): the directory first gets this name, so that half of it has its own no more
+  bool layer = false;     ///< the original is the upper directory of an overlay, see copy()
 };
 
 struct CopyReport {

@@ -40,7 +40,7 @@ Result<int> cache_list(Context& context, const Arguments&) {
                {entry.stands_for.empty() ? "-" : to_utf8(entry.stands_for)},
                {format_bytes(entry.bytes)},
                {cachefix::age_of(entry, seconds_now(context))},
-               {entry.in_use}});
+               {entry.left ? "half deleted" : entry.in_use}});
     json.push_back({{"path", to_utf8(entry.path)},
                     {"stands_for", to_utf8(entry.stands_for)},
                     {"bytes", entry.bytes},

@@ -2,13 +2,16 @@
 #include "plan/apply.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/process/call.hpp"
 #include "sys/real_system.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <spawn.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +97,56 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(store.cache));
   CHECK_FALSE(fs::exists(store.root / (std::string(".origin-") + k_key)));
   CHECK(fs::exists(store.root / "outside/keep"));
+}
+
+TEST_CASE("prune deletes what one that was cut off has left, whatever its age, and counts none of it") {
+  auto left = entry("/c/.old-0123456789ab.7", 1000, 999);
+  left.left = true;
+  const PruneRequest request{.older_than = 500, .keep = 100};
+  CHECK(pruned({left, entry("/c/abcdefabcdef", 100, 1)}, request) == std::vector<std::string>{left.path});
+}
+
+TEST_CASE("a cache that is being deleted has its name no more, and half of it is listed as such") {
+  namespace fs = std::filesystem;
+  const Store store;
+  const auto step = plan_prune(store.list(), {}, std::int64_t{1} << 40).steps.at(0);
+  // Something that cannot be deleted cuts the prune off: a mount, here that of the child's own namespace.
+  const auto done = sys::call(std::nullopt, std::chrono::seconds(30), [&]() -> Result<bool> {
+    const auto on = store.cache + "/json";
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", on.c_str(), "tmpfs", 0, nullptr) != 0)
+      return fail(errno_error(errno, on));
+    sys::RealSystem system;
+    return plan::apply_action(step.action, system).has_value();
+  });
+  if (!done) {
+    WARN("no mounts here: nothing is tested");
+    return;
+  }
+  CHECK_FALSE(*done);
+  CHECK_FALSE(fs::exists(store.cache));
+  const auto listed = store.list();
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].left);
+  sys::RealSystem system;
+  for (const auto& one : plan_prune(listed, {.older_than = 1'000'000, .keep = {}}, 0).steps)
+    CHECK(plan::apply_action(one.action, system));
+  CHECK(fs::is_empty(store.root.path()));
+}
+
+TEST_CASE("prune deletes the note of a cache, whatever it says") {
+  const Store store;
+  const std::string note = store.root / (std::string(".origin-") + k_key);
+  SECTION("two lines") {
+    std::ofstream(note) << "/data/share/two\nlines";
+  }
+  SECTION("too long") {
+    std::ofstream(note) << std::string(1U << 20U, 'x');
+  }
+  sys::RealSystem system;
+  for (const auto& step : plan_prune(store.list(), {}, std::int64_t{1} << 40).steps)
+    CHECK(plan::apply_action(step.action, system));
+  CHECK(std::filesystem::is_empty(store.root.path()));
 }
 
 TEST_CASE("attack: another directory in the place of the listed one is not deleted") {
