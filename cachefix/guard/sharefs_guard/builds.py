@@ -221,6 +221,7 @@ def _publish(function, path, share, place, what):
     except publishing.HoldsLocalPaths:
         storage.warn("%s names files of this node and is not published" % what)
     except OSError as problem:
+        storage.pass_on(problem)
         storage.warn("%s is not published: %s" % (what, problem.strerror))
 
 
