@@ -311,3 +311,34 @@ def test_a_library_that_a_pth_file_has_imported_is_held_too(environment: Path, t
     finally:
         early.unlink()
     assert answer.stdout == "['datasets', 'datasets']\n", answer.stderr
+
+
+# How a script that expects no PYTHONPATH lengthens it, where Python without the guard searches the working directory.
+@pytest.mark.parametrize(
+    ("value", "words", "found"),
+    [
+        ("$PYTHONPATH:/nowhere", "", True),
+        ("/nowhere:$PYTHONPATH", "", True),
+        ("$PYTHONPATH:/nowhere", "-P", True),
+        ("$PYTHONPATH:/nowhere", "-I", False),
+        ("$PYTHONPATH", "", False),
+    ],
+)
+@pytest.mark.parametrize("guarded", [False, True])
+def test_an_empty_element_is_the_working_directory(tmp_path: Path, value: str, words: str, found: bool, guarded: bool) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "own.py").touch()
+    (tmp_path / "scripts/t.py").write_text("import importlib.util as u; print(u.find_spec('own') is not None)\n")
+    line = f'export PYTHONPATH="{value}"; {PYTHON} {words} scripts/t.py'
+    variables = {"PYTHONDONTWRITEBYTECODE": "1"} | ({"PYTHONPATH": f"{GUARD}/"} if guarded else {})
+    answer = subprocess.run(["/bin/sh", "-c", line], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (answer.stdout, answer.stderr) == (f"{found}\n", "")
+
+
+def test_the_working_directory_comes_last_and_only_where_pythonpath_was_not_set(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('not the library')\n")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/t.py").write_text(f"import random, sys; print(sys.path.index({str(tmp_path)!r}) == len(sys.path) - 1)\n")
+    for path, expected in (f"{GUARD}/:/nowhere", "True\n"), (f"{GUARD}:/nowhere", ""):
+        answer = subprocess.run([PYTHON, "t/t.py"], env={"PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert answer.stdout == expected

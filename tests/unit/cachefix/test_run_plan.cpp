@@ -41,7 +41,7 @@ TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
   const Argv argv = words("torchrun --nproc_per_node=8 train.py --cache_dir /share/c --output_dir /share/out");
   const RunPlan result = world.run(argv, installed());
   CHECK(result.argv == argv);
-  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard");
+  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard/");
   CHECK(result.set.size() == 1);
   REQUIRE(result.guarded.size() == 1);
   CHECK(result.guarded[0].flag == "--cache_dir");
