@@ -29,8 +29,10 @@ Variables guard_variables(const Guard& guard, const std::string& python_path) {
   std::vector<std::string> path;
   if (!python_path.empty())
     path = split(python_path, ':');
+  const std::string in_place_of_none = guard.directory + "/"; // sitecustomize.py reads the slash
+  const bool was_none = std::erase(path, in_place_of_none) > 0;
   std::erase(path, guard.directory);
-  path.insert(path.begin(), guard.directory);
+  path.insert(path.begin(), was_none || path.empty() ? in_place_of_none : guard.directory);
   Variables variables{{"PYTHONPATH", join(path, ":")}};
   if (!guard.keep.empty())
     variables.emplace_back("SHAREFS_GUARD_KEEP", guard.keep);

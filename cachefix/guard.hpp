@@ -27,7 +27,8 @@ Result<std::string> find_guard(sys::System& system, const std::string& program);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 /// Returns the variables for a program whose PYTHONPATH is `python_path` ("" for none). The guard's directory comes
-/// first in PYTHONPATH, and only once.
+/// first in PYTHONPATH, and only once; with a slash at its end if there was no other, so that the guard knows what a
+/// script means that lengthens PYTHONPATH.
 Variables guard_variables(const Guard& guard, const std::string& python_path);
 
 /// The place in which the cache of a path is built.

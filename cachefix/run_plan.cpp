@@ -51,8 +51,9 @@ Decisions decide_on_node(const Launch& launch, const Program& program, Decisions
 }
 
 /// Reports all that takes the guard away from a program in one warning: launchers that hand on no variables, shell
-/// texts, and the scripts that they name.
-Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
+/// texts, and the scripts that they name. Takes PYTHONPATH back if one of them has a default for it, which counts only
+/// if it is not set.
+Decisions report_losses(const Launch& launch, const Program& program, Decisions& decided) {
   if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
     return {};
   ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
@@ -78,13 +79,17 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     if (text.size() > k_longest_script)
       continue;
     const ScriptReport report = read_script(text, launch.facts, script, launch.variable(program, "PATH").value_or(""));
-    for (Mention loss : report.losses) {
-      loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
-      all.losses.push_back(std::move(loss));
-    }
+    for (const auto& [found, into] : {std::pair(&report.losses, &all.losses), {&report.defaults, &all.defaults}})
+      for (Mention loss : *found) {
+        loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
+        into->push_back(std::move(loss));
+      }
     for (const NamedScript& named : report.scripts)
       add_once(all.scripts, named);
   }
+  if (!all.defaults.empty() && !launch.variable(program, "PYTHONPATH") &&
+      std::erase_if(decided, [](const Decision& one) { return one.rule == "guard" && one.flag == "PYTHONPATH"; }) > 0)
+    all.losses.insert(all.losses.begin(), all.defaults.front());
   if (all.losses.empty())
     return {};
   Mention first = all.losses.front();

@@ -101,7 +101,11 @@ class ScriptReader {
     const ChainLink* const link = program.chain.empty() ? nullptr : program.chain.back();
     const std::string last = link == nullptr ? "" : link->launcher->name;
     const Started how = how_started(words);
-    read_file(find_commands_file(words), Started::run);
+    const std::string commands = find_commands_file(words);
+    read_file(commands, Started::run);
+    for (const char* const name : {"GNUmakefile", "makefile"}) // make prefers these
+      if (is_listed(words[0], k_make) && commands.ends_with("Makefile"))
+        read_file(commands.substr(0, commands.size() - 8) + name, Started::run);
     if (is_listed(words[0], k_make))
       (void)read_changes(words, line);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
@@ -129,6 +133,8 @@ class ScriptReader {
   ScriptReport finish(Started how) {
     if (how == Started::sourced) // the shell that sources it starts programs afterwards
       report_lost_path();
+    if (m_default && !m_keeps_tested)
+      m_out.defaults.push_back(*m_default);
     std::ranges::stable_sort(m_out.losses, {}, &Mention::line);
     return std::move(m_out);
   }
@@ -176,6 +182,8 @@ class ScriptReader {
         std::ranges::find_if_not(words, [](const std::string& word) { return is_listed(word, words_of("keywords")); });
     const bool empties = command != words.begin() && command != words.end() && *command == "-c"; // exec -c
     words.erase(words.begin(), command + (empties ? 1 : 0));
+    if (words.size() > 3 && words[0] == "function" && words[2] == "{")
+      words.erase(words.begin(), words.begin() + 3);
     if (empties)
       words.insert(words.begin(), {"env", "-i"});
     const bool assigns = words.size() > 1 && (words[1] == "export" || is_assignment(words[1]) ||
@@ -206,11 +214,18 @@ class ScriptReader {
     const std::string first = command == words.end() ? "" : *command;
     const bool exports = first.empty() || is_listed(first, k_exports);
     const bool changes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) // make
+      if (words[i] == "PYTHONPATH" && words[i + 1] == "?=")
+        note_default(line);
+    if (!words.empty() && words.back().starts_with("PYTHONPATH?="))
+      note_default(line);
     for (auto word = words.begin(); word != words.end(); ++word) {
       const auto sign = word->starts_with("${") ? word->find(":=") : std::string::npos;
       const bool by_default = sign != std::string::npos && word->ends_with('}');
       const std::string given =
           !by_default ? *word : word->substr(2, sign - 2) + "+=" + word->substr(sign + 2, word->size() - sign - 3);
+      if (by_default && given.starts_with("PYTHONPATH+=") && given != "PYTHONPATH+=")
+        note_default(line);
       if (is_assignment(given) && (by_default || word < command || exports || is_listed(first, k_make)))
         read_assignment(given, line);
     }
@@ -229,6 +244,10 @@ class ScriptReader {
     static const auto k_rules = variable_rules();
     const std::string name = word.substr(0, word.find_first_of("+[=")), value = word.substr(word.find('=') + 1);
     const bool adds = word[word.find('=') - 1] == '+';
+    const bool tested = line <= m_tested_to && !value.empty();
+    m_keeps_tested = m_keeps_tested || (name == "PYTHONPATH" && tested && names_path(value)); // in the other branch
+    if (name == "PYTHONPATH" && ((tested && !adds && !names_path(value)) || has_default(value)))
+      note_default(line);
     if (name == "SHAREFS_GUARD" && value == "0")
       add_loss(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
     if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
@@ -256,6 +275,18 @@ class ScriptReader {
   [[nodiscard]] bool names_path(std::string_view text) const {
     return names_one(text, {"PYTHONPATH"}) || names_one(text, m_keep_path);
   }
+  /// True for `${PYTHONPATH:-src}` and `${PYTHONPATH-src}`, and not for `${PYTHONPATH:-}`.
+  static bool has_default(const std::string& value) {
+    const auto at = value.find("${PYTHONPATH");
+    const std::string rest = at == std::string::npos ? "" : value.substr(at + 12, 3);
+    return is_listed(rest, ":-* -*") && !is_listed(rest, ":-} -}*");
+  }
+  void note_default(int line) {
+    if (!m_default)
+      m_default = Mention{line, "SF407", "PYTHONPATH",
+                          "is set only if it was not set before, so it is left alone and what it starts is not guarded",
+                          "set PYTHONPATH in front of `sharefs run`, or write `PYTHONPATH=...:$PYTHONPATH`"};
+  }
   void lose_path(int line, const std::string& subject) {
     m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
   }
@@ -271,7 +302,9 @@ class ScriptReader {
     const std::string second = words.size() > 1 ? words[1] : "";
     const bool tool = is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr;
     if (is_listed(first, "cd pushd"))
-      m_directory = expand_start(second);
+      m_directory = second.find("$0") == std::string::npos // else it begins at the directory of this script
+                        ? expand_start(second)
+                        : join_path(parent_path(m_variables["0"]), expand_start(second));
     else if (first == "set" && second == "--")
       m_variables["@"] = join({words.begin() + 2, words.end()}, " ");
     if (first == "eval")
@@ -440,6 +473,8 @@ class ScriptReader {
   int m_tested_to = 0;                            ///< the last line on which `[ -z "$PYTHONPATH" ]` or the like counts
   bool m_matches_path = false;                    ///< a pattern of names in the text may match PYTHONPATH
   bool m_submits = false;                         ///< the text submits a script, perhaps one that it writes
+  std::optional<Mention> m_default;               ///< the first default of PYTHONPATH
+  bool m_keeps_tested = false;                    ///< a test of PYTHONPATH has a branch that keeps it
   std::optional<Mention> m_lost;                  ///< the command that lost PYTHONPATH, until a program is started
   ScriptReport m_out;
 };

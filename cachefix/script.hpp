@@ -22,6 +22,7 @@ struct NamedScript {
 
 struct ScriptReport {
   std::vector<Mention> programs, caches, losses;
+  std::vector<Mention> defaults; ///< where PYTHONPATH gets a value that counts only if it was not set before
   std::vector<NamedScript> scripts; ///< other scripts whose names are known
 };
 

@@ -53,11 +53,12 @@ class Splitter {
   }
 
   void read_quoted(char quote) {
+    const bool escapes = quote == '"' || (m_word && m_word->ends_with('$')); // in $'...', too
     add({});
     for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
       if (quote == '"' && is_listed(m_text.substr(m_at, 2), "$( `*") && read_inner())
         continue;
-      m_at += quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size() ? 1 : 0;
+      m_at += escapes && m_text[m_at] == '\\' && m_at + 1 < m_text.size() ? 1 : 0;
       add(m_text.substr(m_at, 1));
     }
   }

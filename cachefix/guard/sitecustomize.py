@@ -15,6 +15,21 @@ def _install():
         sys.stderr.write("sharefs: warning: the guard is off: %s: %s\n" % (type(problem).__name__, problem))
 
 
+def _search_working_directory():
+    """`sharefs run` ends the guard's directory with a slash if PYTHONPATH was not set. If the program's script has
+    lengthened that, Python without the guard finds an empty element, which is the working directory. It is searched
+    last here, because a script may just as well have left the empty element out."""
+    ours = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+    elements = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if ours in elements and len(elements) > 1:
+        try:
+            here = os.getcwd()
+        except OSError:
+            return  # it was removed
+        if here not in map(os.path.abspath, sys.path):
+            sys.path.append(here)
+
+
 def _run_the_next():
     import _frozen_importlib
     import _frozen_importlib_external
@@ -29,6 +44,7 @@ def _run_the_next():
     spec.loader.exec_module(module)
 
 
+_search_working_directory()
 if sys.version_info >= (3, 6):
     _install()
     _run_the_next()

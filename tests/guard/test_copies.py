@@ -48,11 +48,27 @@ def test_what_is_there_is_never_replaced(built: tuple[Path, Path]) -> None:
     local, share = built
     share.mkdir(parents=True)
     (share / "json-train.arrow").write_text("theirs")
-    assert not publishing.publish_dataset(str(local), str(share), PLACE)
+    with pytest.raises(OSError, match="without dataset_info.json; remove that"):
+        publishing.publish_dataset(str(local), str(share), PLACE)
     assert files_below(share.parent) == ["abc/json-train.arrow"] and (share / "json-train.arrow").read_text() == "theirs"
     (share / "dataset_info.json").write_text("{}")
     assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert (share / "json-train.arrow").read_text() == "theirs"
+
+
+@pytest.mark.parametrize("lost", [["dataset_info.json"], DATASET])
+def test_a_dataset_that_has_lost_files_gets_them_again(built: tuple[Path, Path], lost: list[str]) -> None:
+    local, share = built
+    publishing.publish_dataset(str(local), str(share), PLACE)
+    (share / "cache-2.arrow").write_text("made of it on another host")
+    kept = {path.name: path.stat().st_ino for path in share.iterdir() if path.name not in lost}
+    for name in lost:
+        (share / name).unlink()
+    (local / publishing.MARK).unlink()
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
+    assert files_below(share.parent) == ["abc/cache-2.arrow", *(f"abc/{name}" for name in DATASET)]
+    assert kept.items() <= {path.name: path.stat().st_ino for path in share.iterdir()}.items()
+    assert publishing.prefers_local(str(local), str(share))
 
 
 def test_a_rebuilt_copy_counts_and_one_that_was_removed_from_the_share_does_not(built: tuple[Path, Path]) -> None:
@@ -244,6 +260,16 @@ def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
     os.utime(other / "json-train.arrow", (1e9, 1e9))
     assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert other.exists(), "it is another host's"
+
+
+@pytest.mark.parametrize(("process", "goes_on"), [(NO_PROCESS, True), (os.getpid(), False)])
+def test_one_that_was_killed_is_not_under_way(built: tuple[Path, Path], process: int, goes_on: bool) -> None:
+    """A job that is started again within a minute publishes what the killed one did not."""
+    local, share = built
+    other = share.parent / f".abc.sharefs-{publishing._PROCESSES}-{process}-00000000"
+    other.mkdir(parents=True)
+    (other / "json-train.arrow").write_text("under way")
+    assert publishing.publish_dataset(str(local), str(share), PLACE) == goes_on == share.exists()
 
 
 def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]) -> None:

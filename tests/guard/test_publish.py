@@ -184,6 +184,40 @@ def test_a_local_disk_that_is_too_small(cluster: Cluster, interpreter: Path) -> 
     assert "is too small" in said and is_one_copy(on_share(cluster)), said
 
 
+@pytest.mark.parametrize("processes", [None, 2])
+def test_a_local_disk_that_is_too_small_for_what_map_makes(cluster: Cluster, interpreter: Path, processes: int | None) -> None:
+    fill(cluster.share)
+    # Its place in the program is a part of the fingerprint.
+    row = "make = lambda row: {'n': row['id'], 't': 'x' * 10000}\n"
+    makes = f"m = load().map(make, num_proc={processes}); mapped(m); mapped(m.sort('n'))\n"
+    program = row + (
+        "import ctypes; os.makedirs('/mnt/local/caches', exist_ok=True)\n"
+        "assert ctypes.CDLL(None).mount(b't', b'/mnt/local/caches', b'tmpfs', 0, b'size=1m') == 0\n"
+        "import sharefs_guard.publishing as s; s.SPARE_ROOM = 0\n"
+        f"try:\n    {makes}finally:\n    ctypes.CDLL(None).umount2(b'/mnt/local/caches', 2)"
+    )
+    bare = cluster.hosts[1].run([interpreter, "-c", PRELUDE + row + makes], guarded=False)
+    shutil.rmtree(cluster.share / "c")
+    fill(cluster.share)
+    result, said = done(start(cluster.hosts[0], interpreter, program))
+    assert result == bare.stdout.splitlines()
+    assert said.count("is too small for what is made of") == 1, said
+    assert any("/cache-" in name for name in on_share(cluster)) and not list(cluster.share.rglob(".*.sharefs-*"))
+
+
+@pytest.mark.parametrize("build", ["publish", "unique"])
+def test_a_dataset_of_the_share_without_its_last_file_is_mended(cluster: Cluster, interpreter: Path, build: str) -> None:
+    """As a library without the guard would build it anew; what a purge of old files leaves."""
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    first = done(start(host, interpreter, "rows(load())"))[0]
+    (info,) = cluster.share.rglob("dataset_info.json")
+    info.unlink()
+    shutil.rmtree(host.disk / "caches")
+    again, said = done(start(host, interpreter, "rows(load())", SHAREFS_GUARD_BUILD=build))
+    assert again == first and "is not published" not in said and is_one_copy(on_share(cluster)), said
+
+
 def test_a_share_that_cannot_be_written(cluster: Cluster, interpreter: Path) -> None:
     """The dataset is built and used, and one line says that it is not published."""
     fill(cluster.share)

@@ -264,3 +264,81 @@ def test_variables_of_compilers_are_moved_before_the_import(cluster: Cluster) ->
     assert host.run([PYTHON, "-c", program], environment=kept).stdout == "/mnt/share/triton\n"
     other = host.run([PYTHON, "-c", program], environment={"TRITON_CACHE_DIR": "/mnt/local/mine", "RANK": "1"})
     assert (other.stdout, other.stderr) == ("/mnt/local/mine\n", "")
+
+
+# A signal arrives while the guard works; `raised` is what the handler raises, and how the handler is written.
+HANDLERS = ["handler", "Handler().handle", "Handler()", "functools.partial(handler)"]
+INTERRUPTED = """
+import functools, os, signal, sys
+class Preempted(%s): pass
+def handler(*_): raise Preempted()
+class Handler:
+    def handle(self, *_): raise Preempted()
+    __call__ = handle
+signal.signal(signal.SIGTERM, %s)
+from sharefs_guard import builds, holds
+def publish(*_): os.kill(os.getpid(), signal.SIGTERM)
+try:
+    holds.attempt(lambda: builds._publish(publish, "", "", None, "it"))
+    print("went on")
+except Preempted:
+    print("raised")
+print(holds.attempt(lambda: 1 / 0))
+"""
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("kind", ["Exception", "TimeoutError"])
+def test_what_a_signal_handler_raises_reaches_the_program(kind: str, handler: str) -> None:
+    answer = python("-c", INTERRUPTED % (kind, handler))
+    assert answer.stdout == "raised\nNone\n", answer.stderr
+    assert answer.stderr.count("\n") == 1 and "ZeroDivisionError" in answer.stderr
+
+
+def test_a_library_that_a_pth_file_has_imported_is_held_too(environment: Path, tmp_path: Path) -> None:
+    (site,) = environment.glob("lib/python3*/site-packages")
+    early, library = site / "0.pth", tmp_path / "datasets.py"
+    library.write_text("DatasetBuilder = None\n")
+    early.write_text(f"import sys; sys.path.append({str(tmp_path)!r}); import datasets\n")
+    program = "import sharefs_guard.libraries as l; print(l.held)"
+    watched = tmp_path / "guard"
+    shutil.copytree(GUARD, watched)
+    with open(watched / "sharefs_guard/libraries.py", "a") as file:
+        file.write("\nheld = []\nbefore = lambda name: held.append(name)\nafter = lambda name, module: held.append(module.__name__)\n")
+    try:
+        variables = {"PYTHONPATH": str(watched), "PYTHONDONTWRITEBYTECODE": "1"}
+        answer = subprocess.run(["/usr/bin/env", environment / "bin/python", "-c", program], env=variables, capture_output=True, text=True, timeout=60)
+    finally:
+        early.unlink()
+    assert answer.stdout == "['datasets', 'datasets']\n", answer.stderr
+
+
+# How a script that expects no PYTHONPATH lengthens it, where Python without the guard searches the working directory.
+@pytest.mark.parametrize(
+    ("value", "words", "found"),
+    [
+        ("$PYTHONPATH:/nowhere", "", True),
+        ("/nowhere:$PYTHONPATH", "", True),
+        ("$PYTHONPATH:/nowhere", "-P", True),
+        ("$PYTHONPATH:/nowhere", "-I", False),
+        ("$PYTHONPATH", "", False),
+    ],
+)
+@pytest.mark.parametrize("guarded", [False, True])
+def test_an_empty_element_is_the_working_directory(tmp_path: Path, value: str, words: str, found: bool, guarded: bool) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "own.py").touch()
+    (tmp_path / "scripts/t.py").write_text("import importlib.util as u; print(u.find_spec('own') is not None)\n")
+    line = f'export PYTHONPATH="{value}"; {PYTHON} {words} scripts/t.py'
+    variables = {"PYTHONDONTWRITEBYTECODE": "1"} | ({"PYTHONPATH": f"{GUARD}/"} if guarded else {})
+    answer = subprocess.run(["/bin/sh", "-c", line], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (answer.stdout, answer.stderr) == (f"{found}\n", "")
+
+
+def test_the_working_directory_comes_last_and_only_where_pythonpath_was_not_set(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise SystemExit('not the library')\n")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/t.py").write_text(f"import random, sys; print(sys.path.index({str(tmp_path)!r}) == len(sys.path) - 1)\n")
+    for path, expected in (f"{GUARD}/:/nowhere", "True\n"), (f"{GUARD}:/nowhere", ""):
+        answer = subprocess.run([PYTHON, "t/t.py"], env={"PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert answer.stdout == expected

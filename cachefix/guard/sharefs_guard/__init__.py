@@ -85,3 +85,8 @@ def install():
         return
     if not any(type(finder).__module__ == __name__ for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        for name in LIBRARIES.intersection(sys.modules):  # a .pth file has imported it
+            libraries = _libraries()
+            if libraries:
+                libraries.before(name)
+                libraries.after(name, sys.modules[name])

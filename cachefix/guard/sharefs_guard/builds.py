@@ -4,8 +4,11 @@ the path, whether it is complete, and the caller.
 If a cache is not on shared storage, or anything is unknown, the library's own function runs with its own arguments.
 """
 
+import contextlib
 import errno
+import fcntl
 import functools
+import hashlib
 import inspect
 import os
 import sys
@@ -25,6 +28,8 @@ def hold_datasets(module):
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
     holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
     holds.hold_after(module.Dataset, "from_file", _publish_mapped)
+    for name in ("map", "sort"):  # others call these, or write 8 bytes a row by a generator that cannot be asked twice
+        holds.hold(module.Dataset, name, _hold_writing)
     holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
     # Not every version has these: some came later, some are gone since version 3.
     # Without num_shards it only refuses to replace the very file that is read, and that is none of this node.
@@ -95,7 +100,7 @@ def _hold_build(original):
         if build is None:
             return original(self, *arguments, **named)
         function = functools.partial(original, self, *arguments, **named)
-        with publishing.lock_of_host(build.share):
+        with _lock_of_host(build.share):
             try:
                 result = build.run(function)
             except Exception as problem:
@@ -106,6 +111,27 @@ def _hold_build(original):
         return result
 
     return download_and_prepare
+
+
+@contextlib.contextmanager
+def _lock_of_host(final):
+    """Excludes other processes of this host and user that build the same. The lock is on a file in memory, because the
+    node may have no disk. Without such a file, or if it belongs to another user, who could keep it locked, two ranks
+    may build the same."""
+    name = "%s:%d:%s" % (os.uname()[1], os.geteuid(), final)
+    path = "/dev/shm/sharefs-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        descriptor = None
+    try:
+        if descriptor is not None and os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for children that were forked meanwhile
+            os.close(descriptor)
 
 
 def _build_of(builder, original, arguments, named):
@@ -182,7 +208,7 @@ class _Build:
         if is_done:
             publishing.remove_beside(self._own)  # first: a process that is killed after the rename leaves nothing
             holds.attempt(publishing.remove_leftovers, self._own)
-            publishing.rename_to_nothing(self._own, self.share)
+            publishing.put_in_place(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not publishing.is_complete(self.share)):
             self._report_kept(self._own)
@@ -197,16 +223,7 @@ class _Build:
 
     def move_to_share(self, problem):
         """Goes on to build on the share if a build failed because the node's disk was too small. True if so."""
-        chain, cause = [], problem
-        while cause is not None and cause not in chain:
-            chain.append(cause)
-            cause = cause.__cause__ or cause.__context__
-        is_full = any(
-            isinstance(error, OSError)
-            and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
-            for error in chain
-        )
-        if not is_full or not self._local:
+        if not _is_of_full_disk(problem) or not self._local:
             return False
         directory, share = self.place.directory, self.place.share
         storage.warn("%s is too small for a dataset of %s: it is built there" % (directory, share))
@@ -215,12 +232,25 @@ class _Build:
         return True
 
 
+def _is_of_full_disk(problem):
+    chain, cause = [], problem
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return any(
+        isinstance(error, OSError)
+        and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
+        for error in chain
+    )
+
+
 def _publish(function, path, share, place, what):
     try:
         function(path, share, place)
     except publishing.HoldsLocalPaths:
         storage.warn("%s names files of this node and is not published" % what)
     except OSError as problem:
+        storage.pass_on(problem)
         storage.warn("%s is not published: %s" % (what, problem.strerror))
 
 
@@ -264,6 +294,26 @@ def _own_cache_file(path, dataset, *arguments, **named):
     if not any(other == name or other.startswith(stem + "_") for other in os.listdir(own)):
         storage.announce(place)
     return os.path.join(own, name)
+
+
+def _hold_writing(original):
+    """Repeats what makes files of a dataset, on the share, if the node's disk was too small: without the guard, they
+    were made there."""
+
+    def make(self, *arguments, **named):
+        try:
+            return original(self, *arguments, **named)
+        except Exception as problem:
+            if not holds.attempt(_goes_to_share, self, problem):
+                raise
+        return original(self, *arguments, **named)
+
+    return make
+
+
+def _goes_to_share(dataset, problem):
+    directories = [os.path.dirname(file["filename"]) for file in dataset.cache_files[:1]]
+    return _is_of_full_disk(problem) and any([publishing.move_files_to_share(directory) for directory in directories])
 
 
 def _publish_mapped(_, cls, filename, *arguments, **named):

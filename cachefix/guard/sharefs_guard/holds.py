@@ -8,10 +8,12 @@ from sharefs_guard import storage
 
 
 def attempt(function, *arguments, **named):
-    """Returns the result of the function; None, after one warning, if it fails."""
+    """Returns the result of the function; None, after one warning, if it fails. What a signal handler of the program
+    raises is no failure of the guard, and goes on to the program."""
     try:
         return function(*arguments, **named)
     except Exception as problem:
+        storage.pass_on(problem)
         storage.warn("%s: %s: %s" % (function.__name__.strip("_"), type(problem).__name__, problem))
         return None
 

@@ -4,10 +4,9 @@ A file or dataset that has its final name on the share is complete: one rename o
 replaced.
 """
 
-import contextlib
 import errno
 import fcntl
-import hashlib
+import filecmp
 import os
 import re
 import shutil
@@ -59,18 +58,34 @@ def directory_for_files(directory, size):
     if place is None:
         return None
     # The disk may be full or read-only by now.
-    if place.kind == "local" and os.access(place.directory, os.W_OK) and _has_room(place.directory, size + SPARE_ROOM):
+    is_usable = place.kind == "local" and share not in _own_directories and os.access(place.directory, os.W_OK)
+    if is_usable and _has_room(place.directory, size + SPARE_ROOM):
         if found:
             return directory, share, place
         local = storage.moved(share, place.share, place.directory)
         return os.path.join(local, _OF_GENERATION + _generation(share)), share, place
+    _make_own_directory(share)
+    return _own_directories[share], share, place._replace(kind="unique")
+
+
+def _make_own_directory(share):
     if share not in _own_directories:
         own = own_name(os.path.join(share, _FOR_FILES))
         os.mkdir(own)
         remove_leftovers(own)
         at_exit(remove_own, own)
         _own_directories[share] = own
-    return _own_directories[share], share, place._replace(kind="unique")
+
+
+def move_files_to_share(directory):
+    """Has the files that will be made in a directory of datasets made on the share from now on, because the node's disk
+    is full. True if they were made on that disk."""
+    share, place = share_of_files(directory) or (directory, storage.place_around(directory))
+    if place is None or place.kind != "local" or share in _own_directories:
+        return False
+    storage.warn("%s is too small for what is made of %s: it is made there" % (place.directory, share))
+    _make_own_directory(share)
+    return True
 
 
 def share_of_files(directory):
@@ -191,13 +206,13 @@ def _find_others(own, is_wanted):
         yield path, status, has_content, now - max(times)
 
 
+def _is_of_dead_process(match):
+    return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
+
+
 def remove_leftovers(own):
     """Removes the temporary files of dead processes of this host and user beside `own`."""
-
-    def is_of_dead_process(match):
-        return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
-
-    for path, status, _, age in _find_others(own, is_of_dead_process):
+    for path, status, _, age in _find_others(own, _is_of_dead_process):
         if status.st_uid == os.geteuid() and age > LEFT_BEHIND:
             _remove(path)
 
@@ -205,7 +220,8 @@ def remove_leftovers(own):
 def _another_publishes(own, final):
     """True if another process copies the same to the share, because one copy is enough. Of two that begin together, the
     one whose name sorts first goes on."""
-    same = _find_others(own, lambda match: match.group("final") == os.path.basename(final))
+    name = os.path.basename(final)
+    same = _find_others(own, lambda match: match.group("final") == name and not _is_of_dead_process(match))
     return any(age < ANOTHER_IS_AT_IT and (has_content or path < own) for path, _, has_content, age in same)
 
 
@@ -282,7 +298,7 @@ def publish_dataset(local, share, place):
         os.makedirs(os.path.dirname(share), exist_ok=True)
         own = own_name(share)
         os.mkdir(own)
-        _publish(local, _files_of_dataset(local), own, share, place, rename_to_nothing)
+        _publish(local, _files_of_dataset(local), own, share, place, _put_dataset_in_place)
     is_there = is_complete(share)
     if is_there:
         mark(local, share)
@@ -367,6 +383,27 @@ def rename_to_nothing(directory, final):
             raise
 
 
+def put_in_place(own, final):
+    """Gives a complete dataset its final name. If that is taken by a part of the same dataset, which has lost INFO, the
+    part gets the files that it lacks. No file is replaced, because another host may have mapped it."""
+    rename_to_nothing(own, final)
+    if is_complete(final) or not os.path.isdir(final) or not os.path.isdir(own):
+        return
+    pairs = [(os.path.join(own, name), os.path.join(final, name)) for name in _files_of_dataset(own)]  # INFO last
+    lacks = [pair for pair in pairs if not os.path.lexists(pair[1])]
+    if all(pair in lacks or filecmp.cmp(*pair, shallow=False) for pair in pairs):
+        for file, target in lacks:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _link_to_nothing(file, target)
+        _sync(final)
+
+
+def _put_dataset_in_place(own, share):
+    put_in_place(own, share)
+    if os.path.isdir(share) and not is_complete(share):
+        raise OSError(errno.ENOTEMPTY, "%s holds another one without %s; remove that" % (share, INFO))
+
+
 def _link_to_nothing(file, final):
     try:
         os.link(file, final)
@@ -411,24 +448,3 @@ def show_shared_files(share, local, wanted):
                 os.symlink(os.path.join(share, name), target)
             except FileExistsError:
                 pass
-
-
-@contextlib.contextmanager
-def lock_of_host(final):
-    """Excludes other processes of this host and user that build the same. The lock is on a file in memory, because the
-    node may have no disk. Without such a file, or if it belongs to another user, who could keep it locked, two ranks
-    may build the same."""
-    name = "%s:%d:%s" % (_HOST, os.geteuid(), final)
-    path = "/dev/shm/sharefs-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        descriptor = None
-    try:
-        if descriptor is not None and os.fstat(descriptor).st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        if descriptor is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for children that were forked meanwhile
-            os.close(descriptor)

@@ -51,6 +51,24 @@ def warn(problem):
     report("warning: %s" % problem)
 
 
+def pass_on(problem):
+    """Raises the problem again if a signal handler of the program has raised it: the program waits for that, as for a
+    failure of its own."""
+    import signal
+
+    codes = set()
+    for number in range(1, signal.NSIG):
+        handler = signal.getsignal(number)
+        handler = getattr(handler, "func", handler)  # of a functools.partial
+        code = getattr(handler, "__code__", None) or getattr(getattr(handler, "__call__", None), "__code__", None)
+        codes.add(getattr(getattr(handler, "__func__", None), "__code__", code))
+    trace = problem.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in codes:
+            raise problem
+        trace = trace.tb_next
+
+
 def read_table():
     """Returns the rows of caches.txt."""
     with open(os.path.join(os.path.dirname(__file__), "caches.txt"), encoding="utf-8") as file:
@@ -197,11 +215,13 @@ def _ask_sharefs(path):
             return answer
         reason = "sharefs found no place"
     except OSError as problem:
+        pass_on(problem)
         reason = "sharefs cannot be started (%s)" % problem.strerror
     except subprocess.TimeoutExpired:
         child.kill()  # not waited for, because it may hang in the kernel
         reason = "sharefs did not answer within %d s" % PLACE_DEADLINE
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError) as problem:
+        pass_on(problem)
         reason = "the answer of sharefs cannot be read"
     return {"place": "unique", "reason": reason}
 

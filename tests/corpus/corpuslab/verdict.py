@@ -171,7 +171,7 @@ def is_guarded(start: Start) -> bool:
     """Does the guard get hold of the program? Then it builds on the node's own disk, and moves nothing else."""
     path = start.environment.get("PYTHONPATH", "").split(":")
     return (
-        any(directory.endswith(_GUARD) for directory in path)
+        any(directory.rstrip("/").endswith(_GUARD) for directory in path)
         and start.environment.get("SHAREFS_GUARD") != "0"
         and not any(word in _UNGUARDED for word in start.argv[1:2])
     )

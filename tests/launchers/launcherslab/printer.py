@@ -40,4 +40,4 @@ def write_printers(directory: Path) -> None:
 def is_guarded(process: Printed) -> bool:
     """Has a Python there the guard?"""
     directories = process.environment.get("PYTHONPATH", "").split(":")  # deepspeed puts its own in front
-    return process.has_guard and any(directory.endswith(GUARD) for directory in directories)
+    return process.has_guard and any(directory.rstrip("/").endswith(GUARD) for directory in directories)

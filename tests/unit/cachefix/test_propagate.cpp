@@ -11,7 +11,7 @@ using test::World;
 
 namespace {
 
-const std::string k_guard = "PYTHONPATH=/usr/share/sharefs/guard";
+const std::string k_guard = "PYTHONPATH=/usr/share/sharefs/guard/";
 
 } // namespace
 
@@ -127,7 +127,7 @@ TEST_CASE("behind a program without a row no launcher gets words, and what it lo
   world.files["/usr/bin/uv"] = "\x7f"
                                "ELF";
   const RunPlan both = world.run(words("mpirun -x A -np 1 uv run python a.py : -np 1 python b.py"), installed());
-  CHECK(std::ranges::count(both.argv, "PYTHONPATH=/usr/share/sharefs/guard") == 2);
+  CHECK(std::ranges::count(both.argv, "PYTHONPATH=/usr/share/sharefs/guard/") == 2);
 }
 
 TEST_CASE("requirement 10: where nothing carries them that is said") {

@@ -117,6 +117,9 @@ TEST_CASE("variables that the guard leaves where they are") {
   CHECK(kept_variables(rules) == "TRITON_CACHE_DIR:MYCACHE");
   CHECK(kept_variables({}).empty());
   CHECK(guard_variables({.directory = "/g"}, "/x:/g") == Variables{{"PYTHONPATH", "/g:/x"}});
+  CHECK(guard_variables({.directory = "/g"}, "") == Variables{{"PYTHONPATH", "/g/"}});
+  CHECK(guard_variables({.directory = "/g"}, "/g/") == Variables{{"PYTHONPATH", "/g/"}});
+  CHECK(guard_variables({.directory = "/g"}, "/g/:/x") == Variables{{"PYTHONPATH", "/g/:/x"}}); // a script added /x
   CHECK(guard_variables({.directory = "/g", .keep = "A:B", .config = "/c.yaml"}, "") ==
-        Variables{{"PYTHONPATH", "/g"}, {"SHAREFS_GUARD_KEEP", "A:B"}, {"SHAREFS_CONFIG", "/c.yaml"}});
+        Variables{{"PYTHONPATH", "/g/"}, {"SHAREFS_GUARD_KEEP", "A:B"}, {"SHAREFS_CONFIG", "/c.yaml"}});
 }

@@ -41,7 +41,7 @@ TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
   const Argv argv = words("torchrun --nproc_per_node=8 train.py --cache_dir /share/c --output_dir /share/out");
   const RunPlan result = world.run(argv, installed());
   CHECK(result.argv == argv);
-  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard");
+  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard/");
   CHECK(result.set.size() == 1);
   REQUIRE(result.guarded.size() == 1);
   CHECK(result.guarded[0].flag == "--cache_dir");
@@ -452,6 +452,30 @@ TEST_CASE("a shell or a batch system reads its commands from the file that is it
     CAPTURE(line);
     CHECK(world.run(words(line), installed()).diagnoses.empty());
   }
+}
+
+TEST_CASE("PYTHONPATH is left alone where a script has a default for it, and it was not set") {
+  World world;
+  world.files["/job/run.sh"] = "[ -z \"$PYTHONPATH\" ] && export PYTHONPATH=src\npython t.py\n";
+  world.files["/job/GNUmakefile"] = "PYTHONPATH ?= src\nt:\n\tpython t.py\n";
+  for (const Argv& argv :
+       {words("bash run.sh"), words("make t"), Argv{"sh", "-c", "PYTHONPATH=${PYTHONPATH:-a} python t.py"}}) {
+    CAPTURE(argv);
+    const RunPlan result = world.run(argv, installed());
+    CHECK(guard_of(result, "PYTHONPATH").empty());
+    CHECK(test::codes(result) == "SF407");
+  }
+  world.environment.emplace_back("PYTHONPATH=/own");
+  const RunPlan result = world.run(words("bash run.sh"), installed());
+  CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard:/own");
+  CHECK(test::codes(result).empty());
+}
+
+TEST_CASE("a script that goes to its own directory starts others there") {
+  World world;
+  world.files["/job/a/start.sh"] = "cd \"$(dirname \"$0\")\"; bash run.sh\n";
+  world.files["/job/a/run.sh"] = "env -i python t.py\n";
+  CHECK(test::codes(world.run(words("bash a/start.sh"), installed())) == "SF407");
 }
 
 TEST_CASE("an unknown option is only noted where the guard gets hold of the program") {

@@ -262,6 +262,25 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
   }
 }
 
+TEST_CASE("values of PYTHONPATH that count only if it was not set") {
+  for (const std::string text :
+       {"[ -z \"$PYTHONPATH\" ] && export PYTHONPATH=src; python t.py", "PYTHONPATH=${PYTHONPATH:-src} python t.py",
+        "export PYTHONPATH=${PYTHONPATH-src}", ": ${PYTHONPATH:=src}; export PYTHONPATH",
+        "[[ -n $PYTHONPATH ]] || export PYTHONPATH=src", "PYTHONPATH ?= src\nt:\n\tpython t.py",
+        "export PYTHONPATH?=src\nt:\n\tpython t.py", "if [ -z \"$PYTHONPATH\" ]; then\nexport PYTHONPATH=src\nfi"}) {
+    CAPTURE(text);
+    CHECK(report_of(text).defaults.size() == 1);
+  }
+  for (const std::string text :
+       {"export PYTHONPATH=src:${PYTHONPATH:-}", "export PYTHONPATH=src${PYTHONPATH:+:$PYTHONPATH}",
+        "echo \"PYTHONPATH is ${PYTHONPATH:-not set}\"", "[ -z \"$PYTHONPATH\" ] && echo none",
+        "if [ -z $PYTHONPATH ]; then\nexport PYTHONPATH=src\nelse\nexport PYTHONPATH=src:$PYTHONPATH\nfi",
+        "export PYTHONPATH=${PYTHONPATH-}", "PYTHONPATH=src python t.py"}) {
+    CAPTURE(text);
+    CHECK(report_of(text).defaults.empty());
+  }
+}
+
 TEST_CASE("what a text leaves of PYTHONPATH at its end") {
   const std::string text = "python t.py; unset PYTHONPATH; date";
   CHECK(losses(text, Started::run).empty());
@@ -317,6 +336,9 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"[ \"x$PYTHONPATH\" = x ] && export PYTHONPATH=src; [ ${#PYTHONPATH} -eq 0 ] && PYTHONPATH=a", ""},
       {"p=(a \"$PYTHONPATH\"); export PYTHONPATH=$(IFS=:; echo \"${p[*]}\")", ""},
       {"[ -z \"$PYTHONPATH\" ] && echo none\nexport PYTHONPATH=src", "2 SF407 PYTHONPATH="},
+      {"echo $'it\\'s'; export PYTHONPATH=src", "1 SF407 PYTHONPATH="},
+      {"echo 'a\\'; export PYTHONPATH=src", "1 SF407 PYTHONPATH="},
+      {"function run { PYTHONPATH=src python t.py; }; run", "1 SF407 PYTHONPATH="},
       {"[[ $PYTHONPATH != */src* ]] && PYTHONPATH=src x", "1 SF407 PYTHONPATH="},
       {"test -n \"${PYTHONPATH:-}\" || export PYTHONPATH=src", ""},
       {"if [ -z $PYTHONPATH ]; then\necho none\nexport PYTHONPATH=src\nelse\nunset PYTHONPATH\nfi",
