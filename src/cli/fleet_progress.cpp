@@ -50,7 +50,7 @@ void FleetProgress::add_answer(const std::string& node, std::string_view state) 
 
 void FleetProgress::add_line(const std::string& node, const std::string& line) {
   const auto json = read_json<Json>(line, {.bytes = k_longest_line, .depth = 2});
-  if (!json || !json->is_object() || !json->contains("progress"))
+  if (!json || !json->is_object() || !json->contains("progress") || !json->contains("bytes")) // not a sign of life
     return;
   read_fields(*json, m_nodes[node]);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - m_begin);
@@ -67,7 +67,7 @@ void FleetProgress::add_line(const std::string& node, const std::string& line) {
             {"nodes", Json::object()}};
   for (const auto& [name, each] : m_nodes)
     text["nodes"][name] = {{"bytes", each.bytes}, {"total_bytes", each.total_bytes}};
-  m_context.console.message(text.dump());
+  m_context.console.message(text_of_json(text));
 }
 
 } // namespace sharefs::cli
