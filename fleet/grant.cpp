@@ -215,19 +215,19 @@ Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vecto
   // The certificates are made on this machine, from the host keys that the nodes report.
   std::map<std::string, std::string> certificates;
   request.asking.script = grant_script(Grant::hosts, GrantWork::check, granting.mark, comment);
-  std::optional<Error> problem;
   request.read = [&](const Node& node, const std::string& out, const Ended& ended) {
+    auto outcome = script_outcome(node, out, ended);
+    if (outcome.state != State::pending)
+      return outcome;
     const auto reached = std::ranges::find(nodes, node.name, [](const Reached& one) { return one.node.name; });
     const auto lines = make_certificates(trust.system, scratch, granting.ca, *reached, parse_own_host_keys(out));
     if (lines)
       certificates[node.name] = *lines;
-    else
-      problem = lines.error();
-    return script_outcome(node, out, ended);
+    else // a key that ssh-keygen cannot read is of this node alone
+      outcome = {.node = node.name, .state = State::failed, .why = lines.error().message, .hint = lines.error().hint};
+    return outcome;
   };
   TRY_ASSIGN(auto outcomes, run_with_any_login(trust, nodes, request, scratch, granting));
-  if (problem)
-    return fail(*problem);
   const auto pending = nodes_in_state(State::pending, nodes, outcomes);
   if (pending.empty())
     return outcomes;

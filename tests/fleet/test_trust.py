@@ -175,6 +175,14 @@ def test_a_certificate_lets_the_user_in_and_one_line_stands_for_all_hosts(site: 
         assert not node.has(OWN) and "cert" not in node.sh("ls /etc/ssh") and not node.has("/etc/ssh/sharefs_user_ca.pub")
 
 
+def test_a_host_key_that_cannot_be_certified_is_one_nodes_failure(site: Site) -> None:
+    site.here.sh("ssh-keygen -q -t ed25519 -N '' -f /root/hosts")
+    site.trust("--accept", "--yes")
+    site.nodes["gpu1"].sh("echo ssh-ed25519 AAAAbroken >/etc/ssh/ssh_host_ed25519_key.pub")
+    assert site.trust("--ca", "/root/hosts", "--yes", code=4) == {"gpu1": "failed", "gpu2": "changed"}
+    assert site.nodes["gpu2"].has(OWN) and not site.nodes["gpu1"].has(OWN)
+
+
 def test_a_file_of_authorities_of_the_site_gets_a_line(site: Site) -> None:
     site.here.sh("ssh-keygen -q -t ed25519 -N '' -f /root/users")
     site.trust("--accept", "--yes")
