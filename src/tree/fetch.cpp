@@ -77,7 +77,8 @@ class Fetcher {
         command.as = upstream.as;
         command.ends_with_us = true;
         TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
-        return read_program(std::move(process), m_content.bytes - offset, m_job.options.deadline / k_upstream_share);
+        return read_program(std::move(process), m_content.bytes - offset, least_of_upstream(),
+                            m_job.options.deadline / k_upstream_share);
       };
       auto fetched = fetch_rest(make, &program_error);
       if (&upstream == &m_upstreams.front())
@@ -90,6 +91,16 @@ class Fetcher {
                                    program_error.empty() ? fetched.error().message : program_error);
     }
     return fail(ErrorCode::not_found, "no upstream has it");
+  }
+
+  /// Returns the bytes that an upstream has to send in its share of the deadline. The share is behind it, so it must
+  /// not be much slower than any disk or network; half of the limit, which holds for the upstream, too, is enough.
+  [[nodiscard]] std::uint64_t least_of_upstream() const {
+    constexpr std::uint64_t k_least_per_second = 52'000, k_thousand = 1000; // about 1 MiB in 20 seconds
+    const auto limit = m_job.options.bytes_per_second;
+    const auto rate = limit == 0 ? k_least_per_second : std::min(k_least_per_second, limit / 2);
+    const auto time = static_cast<std::uint64_t>((m_job.options.deadline / k_upstream_share).count());
+    return std::max<std::uint64_t>(k_alignment, rate * time / k_thousand);
   }
 
   Result<FetchReport> fetch_from_original() {

@@ -30,15 +30,16 @@ constexpr std::size_t k_pieces = 4;
 /// Reads the output of a program.
 class StreamReader : public Pieces {
  public:
-  StreamReader(sys::StreamedProcess process, std::uint64_t size, std::chrono::milliseconds timeout)
-      : m_process(std::move(process)), m_left(size), m_timeout(timeout) {}
+  StreamReader(sys::StreamedProcess process, std::uint64_t size, std::uint64_t least, std::chrono::milliseconds timeout)
+      : m_process(std::move(process)), m_left(size), m_least(least), m_timeout(timeout) {}
 
   int next(const Take& take) override {
     pollfd ready{m_process.out().get(), POLLIN, 0};
-    const auto end = sys::deadline_in(m_timeout); // for a whole block: a byte now and then is no progress
     // Only whole blocks are passed on, except at the end, because the part is continued at a block boundary.
     while (m_size < k_alignment && m_size < m_left) {
-      const int count = ::poll(&ready, 1, sys::poll_time(end));
+      const auto begin = sys::Clock::now();
+      const int count = ::poll(&ready, 1, sys::poll_time(begin + m_timeout - m_waited));
+      m_waited += sys::Clock::now() - begin;
       if (count < 0 && errno == EINTR)
         continue;
       m_is_silent = count == 0;
@@ -48,6 +49,11 @@ class StreamReader : public Pieces {
       if (length <= 0)
         return ENODATA;
       m_size += static_cast<std::size_t>(length);
+      m_fresh += static_cast<std::size_t>(length);
+      if (m_fresh >= m_least) { // a block now and then is no progress
+        m_fresh = 0;
+        m_waited = {};
+      }
     }
     if (m_size > m_left)
       return EFBIG;
@@ -70,8 +76,12 @@ class StreamReader : public Pieces {
   sys::StreamedProcess m_process;
   std::vector<char> m_bytes = std::vector<char>(k_piece);
   std::size_t m_size = 0;
-  std::uint64_t m_left;
+  std::uint64_t m_left, m_least;
   std::chrono::milliseconds m_timeout;
+  /// The bytes since m_least of them were complete, and the time that was spent on waiting for them. The time for which
+  /// this host's disk keeps the program waiting is not its fault.
+  std::uint64_t m_fresh = 0;
+  sys::Clock::duration m_waited{};
   bool m_is_silent = false;
 };
 
@@ -148,9 +158,9 @@ class PieceReader : public Pieces {
 
 } // namespace
 
-std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size,
+std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size, std::uint64_t least,
                                      std::chrono::milliseconds timeout) {
-  return std::make_unique<StreamReader>(std::move(process), size, timeout);
+  return std::make_unique<StreamReader>(std::move(process), size, least, timeout);
 }
 
 std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end) {

@@ -26,8 +26,9 @@ class Pieces {
   virtual int next(const Take& take) = 0;
 };
 
-/// Reads `size` bytes of a program's output. The output ends (ENODATA) if no whole block arrives for `timeout`.
-std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size,
+/// Reads `size` bytes of a program's output. The output ends (ENODATA) if it was waited for during `timeout`, and not
+/// even `least` bytes, or the rest, have come.
+std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size, std::uint64_t least,
                                      std::chrono::milliseconds timeout);
 /// Reads the rest of an open file by several threads, a few pieces ahead. With O_DIRECT, if the file system supports
 /// it, the cache is bypassed: the file is read only once, and the cache is better used for the copy.

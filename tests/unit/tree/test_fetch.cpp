@@ -341,6 +341,33 @@ TEST_CASE("another one that sends a byte now and then is passed over", "[waits]"
   CHECK(given.is_whole());
 }
 
+TEST_CASE("another one that sends little is passed over, but not where the limit allows no more", "[waits]") {
+  const GivenFile given;
+  given.directory.write("other", given.content);
+  const auto fetch = [&](const std::string& blocks, std::uint64_t limit) {
+    const auto script = "tail -c +$(($1 + 1)) " + given.directory / "other" + " | while dd bs=" + blocks +
+                        " count=1 iflag=fullblock 2>/dev/null; do sleep 0.4; done";
+    return tree::fetch({given.from}, {.path = given.to}, {sys::sha256(given.content), given.content.size()},
+                       {.deadline = std::chrono::seconds(6), .bytes_per_second = limit}, {},
+                       {{"node1", {"sh", "-c", script, "sh"}, {}}});
+  };
+  SECTION("40 KiB a second") {
+    const auto fetched = fetch("16384", 0);
+    REQUIRE(fetched);
+    CHECK(fetched->by.empty());
+    CHECK(fetched->passed_over == "node1: has sent nothing, or next to nothing, for 1.0 s");
+  }
+  SECTION("20 KiB a second, with a limit of as much") {
+    given.directory.write("to/.file.part", given.content.substr(0, given.content.size() / 4096 * 4096 - 65536));
+    ::chmod(given.part.c_str(), 0600);
+    fs::remove(given.from);
+    const auto fetched = fetch("8192", 20'000);
+    REQUIRE(fetched);
+    CHECK(fetched->by == "node1");
+  }
+  CHECK(given.is_whole());
+}
+
 TEST_CASE("others are not asked in turn for a file that this host has no room for") {
   const GivenFile given;
   given.directory.write("other", given.content);
