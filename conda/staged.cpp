@@ -268,6 +268,8 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
   for (const auto& entry : system.entries(request)) {
     if (entry.kind != EntryKind::directory)
       return fail(entry.error());
+    if ((entry.withheld & k_others_search) != 0)
+      useless = entry.path + " has an ACL that keeps somebody out, whom a copy that root makes would let in";
     const bool group = (entry.mode & k_group_searches) != 0, others = (entry.mode & k_others_search) != 0;
     if (others && group)
       continue;

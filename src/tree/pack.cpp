@@ -326,10 +326,16 @@ mode_t mode_for(mode_t readers, std::uint32_t most, bool of_tree) {
 Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
   TRY_ASSIGN(auto entries, tree.list());
   tree.narrow_modes(entries);
+  constexpr mode_t k_read = 4, k_search = 1;
+  constexpr const char* k_excludes = " has an ACL that keeps somebody out, and an image has no ACLs";
+  if ((tree.withheld() & (k_read | k_search)) != 0)
+    return fail(ErrorCode::unsupported, place.path + k_excludes);
   for (const auto& entry : entries) {
     const auto path = join_path(place.path, entry.path);
     if (entry.error_number != 0)
       return fail(errno_error(entry.error_number, path));
+    if ((entry.withheld & (S_ISDIR(entry.mode) ? k_read | k_search : k_read)) != 0)
+      return fail(ErrorCode::unsupported, path + k_excludes);
     if (const auto why = explain_unpackable(entry, tree.status()); !why.empty())
       return fail(ErrorCode::unsupported, fmt::format("{} {}", path, why));
   }

@@ -136,14 +136,14 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
 }
 
 void Reader::narrow_modes(std::vector<Entry>& entries) {
-  m_status.st_mode = sys::mode_by_acl(m_directory.get(), m_status.st_mode);
+  m_status.st_mode = sys::mode_by_acl(m_directory.get(), m_status.st_mode, &m_withheld);
   in_parallel(entries.size(), [&](std::size_t number) {
     auto& entry = entries[number];
     constexpr mode_t k_group_and_others = S_IRWXG | S_IRWXO;
     if (S_ISLNK(entry.mode) || entry.error_number != 0 || (entry.mode & k_group_and_others) == 0)
       return;
     const auto fd = open_below(m_directory.get(), entry.path.c_str(), O_PATH);
-    entry.mode = fd ? sys::mode_by_acl(fd.get(), entry.mode) : mode_without_group(entry.mode);
+    entry.mode = fd ? sys::mode_by_acl(fd.get(), entry.mode, &entry.withheld) : mode_without_group(entry.mode);
     m_counters.add(k_steps);
   });
 }

@@ -26,6 +26,7 @@ struct Entry {
   std::int64_t changed = 0;             ///< ctime in nanoseconds
   std::string target = {};              ///< target of a symbolic link
   int error_number = 0;                 ///< why a directory could not be listed, or the status of an entry not be read
+  mode_t withheld = 0;                  ///< after narrow_modes(): see sys::mode_by_acl()
 };
 
 sys::FileIdentity identity_of(const Entry& entry);
@@ -53,6 +54,8 @@ class Reader {
   /// Limits the modes of the entries, and of the tree itself, to the rights that remain in a copy without ACLs
   /// (sys::mode_by_acl()).
   void narrow_modes(std::vector<Entry>& entries);
+  /// Returns Entry::withheld of the tree itself.
+  [[nodiscard]] mode_t withheld() const { return m_withheld; }
   /// Reads the content of a regular file, piece by piece, until the visitor returns false. Returns 0 or errno; ESTALE:
   /// the file has changed meanwhile. With `listed` it must still be the file that is in the list, since whoever may
   /// write in its directory could give its name to a private file.
@@ -70,6 +73,7 @@ class Reader {
 
   sys::Fd m_directory;
   struct stat m_status;
+  mode_t m_withheld = 0;
   sys::ProgressCounters m_counters;
 };
 

@@ -79,7 +79,8 @@ struct Entry {
   int error_number = 0; ///< errno of the step that failed; ETIMEDOUT: no answer within the deadline
   std::string detail;   ///< describes the step that failed: "no answer to statfs within 2 s"
   std::string link_target;
-  std::uint32_t mode = 0; ///< 07777
+  std::uint32_t mode = 0;     ///< 07777
+  std::uint32_t withheld = 0; ///< with EntryQuery::acl: see mode_by_acl()
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
   std::uint64_t allocated = 0;    ///< bytes that it occupies on the disk

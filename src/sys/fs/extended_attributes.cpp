@@ -56,43 +56,57 @@ class NumberReader {
   bool m_big_endian, m_ok = true;
 };
 
-/// Returns the rights of the owning group within the mask (linux/posix_acl_xattr.h). nullopt: the ACL cannot be read.
-std::optional<mode_t> read_posix_group(std::string_view acl) {
-  constexpr unsigned k_group = 0x04, k_mask = 0x10;
+struct AclRights {
+  mode_t group = 0;     ///< of the owning group
+  mode_t named = k_all; ///< of the named user or group that has the least
+};
+
+/// Reads the rights within the mask (linux/posix_acl_xattr.h). nullopt: the ACL cannot be read.
+std::optional<AclRights> read_posix_rights(std::string_view acl) {
+  constexpr unsigned k_user = 0x02, k_group = 0x04, k_named_group = 0x08, k_mask = 0x10;
   NumberReader reader(acl, false);
   reader.next(4); // the version
-  mode_t group = 0, mask = k_all;
+  AclRights rights;
+  mode_t mask = k_all;
+  bool has_named = false;
   while (reader.ok() && !reader.is_at_end()) {
     const auto tag = reader.next(2), bits = reader.next(2);
     reader.next(4); // an id
-    if (tag == k_group || tag == k_mask)
-      (tag == k_group ? group : mask) = bits & k_all;
+    has_named = has_named || tag == k_user || tag == k_named_group;
+    if (tag == k_user || tag == k_named_group)
+      rights.named &= bits;
+    else if (tag == k_group || tag == k_mask)
+      (tag == k_group ? rights.group : mask) = bits & k_all;
   }
-  return reader.ok() ? std::optional(group & mask) : std::nullopt;
+  rights.group &= mask;
+  rights.named &= has_named ? mask : k_all;
+  return reader.ok() ? std::optional(rights) : std::nullopt;
 }
 
-/// Reads nfsace4 of RFC 7530, as the Linux client passes it on. Returns the rights that are allowed to GROUP@ or
-/// EVERYONE@ and not denied before. nullopt: the ACL cannot be read.
-std::optional<mode_t> read_nfs4_group(std::string_view acl) {
+/// Reads nfsace4 of RFC 7530, as the Linux client passes it on: the group has what is allowed to GROUP@ or EVERYONE@
+/// and not denied before, a named user or group what is not denied to it. nullopt: the ACL cannot be read.
+std::optional<AclRights> read_nfs4_rights(std::string_view acl) {
   constexpr std::uint32_t k_allow = 0, k_deny = 1, k_reads = 0x1, k_writes = 0x2, k_executes = 0x20,
                           k_for_new_only = 0x8;
   NumberReader reader(acl, true);
-  mode_t allowed = 0, denied = 0;
+  mode_t allowed = 0, denied = 0, named = k_all;
   for (auto left = reader.next(4); left > 0 && reader.ok(); --left) {
     const auto type = reader.next(4);
     const auto flags = reader.next(4), mask = reader.next(4), length = reader.next(4);
     const auto who = reader.text(length);
     reader.text((4 - length % 4) % 4);
-    if ((who != "GROUP@" && who != "EVERYONE@") || (flags & k_for_new_only) != 0) // an entry of the default ACL
+    if (who == "OWNER@" || (flags & k_for_new_only) != 0) // an entry of the default ACL
       continue;
     const mode_t bits = ((mask & k_reads) != 0 ? S_IROTH : 0U) | ((mask & k_writes) != 0 ? S_IWOTH : 0U) |
                         ((mask & k_executes) != 0 ? S_IXOTH : 0U);
-    if (type == k_allow)
+    if (who != "GROUP@" && who != "EVERYONE@")
+      named &= type == k_deny ? ~bits : k_all;
+    else if (type == k_allow)
       allowed |= bits & ~denied;
     else if (type == k_deny)
       denied |= bits & ~allowed;
   }
-  return reader.ok() ? std::optional(allowed) : std::nullopt;
+  return reader.ok() ? std::optional(AclRights{allowed, named}) : std::nullopt;
 }
 
 } // namespace
@@ -119,9 +133,9 @@ read_extended_attributes(int fd, const std::function<bool(std::string_view name)
   return found;
 }
 
-mode_t mode_by_acl(int fd, mode_t mode) {
+mode_t mode_by_acl(int fd, mode_t mode, mode_t* withheld) {
   const mode_t group = mode >> 3U & k_all, others = mode & k_all;
-  if ((group & ~others) == 0)
+  if (withheld == nullptr ? (group & ~others) == 0 : (group | others) == 0)
     return mode;
   const auto path = by_descriptor(fd);
   for (const auto* name : {k_acl_attribute, "system.nfs4_acl"}) {
@@ -129,10 +143,13 @@ mode_t mode_by_acl(int fd, mode_t mode) {
         read_value([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
     if (!acl && (acl.error() == ENODATA || is_unsupported_attribute(acl.error())))
       continue;
-    const auto of_group = !acl                      ? std::nullopt
-                          : name == k_acl_attribute ? read_posix_group(*acl)
-                                                    : read_nfs4_group(*acl);
-    mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | (group & of_group.value_or(others)) << 3U;
+    const auto rights = !acl                      ? std::nullopt
+                        : name == k_acl_attribute ? read_posix_rights(*acl)
+                                                  : read_nfs4_rights(*acl);
+    const mode_t of_group = group & (rights ? rights->group : others);
+    mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | of_group << 3U;
+    if (withheld != nullptr && rights)
+      *withheld = (of_group | others) & ~rights->named;
   }
   return mode;
 }

@@ -27,6 +27,8 @@ read_extended_attributes(int fd, const std::function<bool(std::string_view name)
 /// would be rights of the group. POSIX ACLs and those of NFS 4 servers are read. If the group has no more rights than
 /// all others, no ACL is read. If the ACL cannot be read, the group gets the rights of all others. An O_PATH descriptor
 /// is sufficient.
-mode_t mode_by_acl(int fd, mode_t mode);
+/// `withheld` gets the bits (S_IRWXO) that the group or all others have, and a user or group that the ACL names has
+/// not: no mode says that, so a copy without the ACL would let them in.
+mode_t mode_by_acl(int fd, mode_t mode, mode_t* withheld = nullptr);
 
 } // namespace sharefs::sys

@@ -168,7 +168,7 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
     error = read_content(found, query.read_bytes, entry);
   }
   if (query.acl)
-    entry.mode = mode_by_acl(found.fd.get(), entry.mode);
+    entry.mode = mode_by_acl(found.fd.get(), entry.mode, &entry.withheld);
   if (error == 0 && query.access)
     entry.writable = ::faccessat(found.directory.get(), found.name.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   if (error == 0 && query.write_test) {

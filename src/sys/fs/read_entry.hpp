@@ -31,10 +31,10 @@ template <FieldsOf<EntryQuery> Q> auto fields(Q& q) {
 }
 template <FieldsOf<Entry> E> auto fields(E& e) {
   return named("path", e.path, "resolved", e.resolved, "ancestor", e.ancestor, "kind", e.kind, "error_number",
-               e.error_number, "detail", e.detail, "link_target", e.link_target, "mode", e.mode, "uid", e.uid, "gid",
-               e.gid, "size", e.size, "device", e.device, "inode", e.inode, "links", e.links, "allocated", e.allocated,
-               "mtime", e.mtime, "mtime_ns", e.mtime_ns, "writable", e.writable, "names", e.names, "content", e.content,
-               "space", e.space, "made", e.made);
+               e.error_number, "detail", e.detail, "link_target", e.link_target, "mode", e.mode, "withheld", e.withheld,
+               "uid", e.uid, "gid", e.gid, "size", e.size, "device", e.device, "inode", e.inode, "links", e.links,
+               "allocated", e.allocated, "mtime", e.mtime, "mtime_ns", e.mtime_ns, "writable", e.writable, "names",
+               e.names, "content", e.content, "space", e.space, "made", e.made);
 }
 
 } // namespace sharefs::sys

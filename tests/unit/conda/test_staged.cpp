@@ -251,6 +251,14 @@ TEST_CASE("stage_access: nobody is let in whom a directory above the generation 
                  : found.error().message.substr(0, found.error().message.find(" keeps"));
   };
   CHECK(access() == "0755 -");
+  machine.entry("/data").withheld = 06; // who may search it reaches what is below
+  CHECK(access() == "0755 -");
+  machine.entry("/data").withheld = 01;
+  CHECK(access() == "/data has an ACL that");
+  set("/", 0700, 0, 0); // as in an image of a system: only root reaches what is below
+  CHECK(access() == "0700 -");
+  set("/", 0755, 0);
+  machine.entry("/data").withheld = 0;
   set("/data/share", 02770, 3000);
   CHECK(access() == "0750 3000");
   set("/data/share/conda", 0750, 3000);

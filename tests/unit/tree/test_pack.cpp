@@ -239,6 +239,39 @@ TEST_CASE("where an ACL narrows the group, an image has what it leaves") {
   CHECK((status_of(packing.file).st_mode & 07777U) == (mode == 0640 ? 0440U : 0400U));
 }
 
+TEST_CASE("where an ACL keeps somebody out there is no image, which has no ACLs") {
+  const GivenTree given;
+  given.write("file", "content");
+  const auto file = given.from + "/file";
+  ::chmod(file.c_str(), 0644);
+  ::chmod(given.from.c_str(), 0755);
+  struct Case {
+    bool of_tree;
+    const char* acl;
+    bool packed;
+  };
+  const auto one = GENERATE(Case{false, "u::rw-,u:1234:---,g::r--,m::r--,o::r--", false},
+                            Case{false, "u::rw-,g::r--,g:1234:-w-,m::rw-,o::r--", false},
+                            Case{false, "u::rw-,u:1234:r--,g::r--,m::---,o::r--", false},
+                            Case{false, "u::rw-,u:1234:---,g::r--,m::r--,o::---", false},
+                            Case{false, "u::rw-,u:1234:rw-,g::r--,g:77:r--,m::rw-,o::r--", true},
+                            Case{false, "u::rwx,u:1234:r--,g::r-x,m::r-x,o::r-x", true},
+                            Case{true, "u::rwx,u:1234:r--,g::r-x,m::r-x,o::r-x", false},
+                            Case{true, "u::rwx,u:1234:rwx,g::r-x,m::rwx,o::r-x", true});
+  CAPTURE(one.of_tree, one.acl);
+  const auto& path = one.of_tree ? given.from : file;
+  {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(tree::write_acl(fd.get(), ACL_TYPE_ACCESS, path, one.acl));
+  }
+  const auto packed = tree::pack({.tree = {.path = given.from}, .file = given.from + ".sqfs"}, {});
+  REQUIRE(packed.has_value() == one.packed);
+  if (!packed) {
+    CHECK(packed.error().code == ErrorCode::unsupported);
+    CHECK(packed.error().message == path + " has an ACL that keeps somebody out, and an image has no ACLs");
+  }
+}
+
 TEST_CASE("nobody reads an image who may not read all that is in it") {
   const GivenTree given;
   given.write("directory/file", "content");
