@@ -1,5 +1,6 @@
 #include "mounts/watch/rounds.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "base/visible.hpp"
@@ -8,7 +9,6 @@
 #include <ctime>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::mounts::watch {
 
@@ -234,7 +234,7 @@ std::string format_log(const LogLine& line, LogForm form, std::chrono::system_cl
   put("state", line.state);
   // syslog(3): 6 informational, 4 warning, 3 error
   const auto* priority = line.severity == Severity::info ? "<6>" : line.severity == Severity::warning ? "<4>" : "<3>";
-  return (form == LogForm::journal ? priority : "") + json.dump() + "\n";
+  return (form == LogForm::journal ? priority : "") + text_of_json(json) + "\n";
 }
 
 } // namespace sharefs::mounts::watch

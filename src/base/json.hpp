@@ -2,6 +2,7 @@
 // JSON that another program may have written. Its size and depth are checked before it is parsed, because parsing takes
 // many times the memory of the text, and recursive functions work through deep values.
 #include "base/result.hpp"
+#include "base/visible.hpp"
 
 #include <cstddef>
 #include <limits>
@@ -31,6 +32,11 @@ template <class Json = nlohmann::json> Result<Json> read_json(std::string_view t
   if (json.is_discarded())
     return fail(ErrorCode::failed, "is no JSON that can be read");
   return json;
+}
+
+/// Returns the text of JSON that a person may see: a terminal would obey a control character of a name in it.
+template <class Json> std::string text_of_json(const Json& json, int indent = -1) {
+  return visible_json(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 /// Returns the member `name` of an object; null where there is none, or where `object` is not an object. The look-ups

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
 #include <utf8proc.h>
 
@@ -123,6 +124,27 @@ std::string visible(std::string_view text) {
 
 std::string visible_lines(std::string_view text) {
   return escape(text, "\n\t");
+}
+
+std::string visible_json(std::string_view json) {
+  std::string out;
+  for (;;) {
+    // Below U+007F only the space between values is left to be seen, and most text is that.
+    const auto plain = std::ranges::find_if(json, [](char byte) { return static_cast<unsigned char>(byte) >= 0x7f; });
+    out.append(json.begin(), plain);
+    json.remove_prefix(static_cast<std::size_t>(plain - json.begin()));
+    if (json.empty())
+      return out;
+    const auto character = take_character(json);
+    const auto code = static_cast<std::uint32_t>(character.code);
+    constexpr std::uint32_t k_first_pair = 0x10000;
+    if (!is_invisible(character))
+      out += character.bytes;
+    else if (code < k_first_pair)
+      out += fmt::format("\\u{:04x}", code);
+    else // a pair of UTF-16 (RFC 8259, section 7)
+      out += fmt::format("\\u{:04x}\\u{:04x}", 0xd7c0U + (code >> 10U), 0xdc00U + (code & 0x3ffU));
+  }
 }
 
 std::size_t display_width(std::string_view text) {

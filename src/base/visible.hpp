@@ -21,6 +21,9 @@ std::string visible(std::string_view text);
 /// As visible(), but line feeds and tabs stay: for diffs and excerpts.
 std::string visible_lines(std::string_view text);
 
+/// Returns the same JSON with its invisible characters as `\uXXXX`; nlohmann's dump() escapes only those below U+0020.
+std::string visible_json(std::string_view json);
+
 /// Returns the columns that a terminal needs for one line of visible text (wide characters count 2, combining ones 0).
 std::size_t display_width(std::string_view text);
 /// Cuts `text` to at most `width` columns; the result ends with `...` if anything is missing.

@@ -31,7 +31,7 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
     Json line{{"progress", to_utf8(what)}};
     add_fields(line, now, JsonTexts::for_people);
     line["seconds"] = seconds.count();
-    context.console.message(line.dump());
+    context.console.message(text_of_json(line));
     if (sys::nobody_reads(STDERR_FILENO)) // the machine that asked for the work has ended it, or cannot be reached
       std::raise(SIGTERM);
   };

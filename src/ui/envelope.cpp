@@ -27,7 +27,7 @@ std::string Envelope::text() const {
   }
   document["diagnoses"] = json_of(diagnoses);
   document["error"] = json_of(error || !report ? error : report->error);
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of_json(document, 2) + "\n";
 }
 
 } // namespace sharefs::ui

@@ -27,4 +27,6 @@ TEST_CASE("format_log: one line, whatever names there are", "[log]") {
                                                       {"state", "stale"},
                                                       {"message", "left \"alone\"\n"}});
   CHECK(format_log(k_log_line, LogForm::journal, k_when) == "<4>" + json);
+  const auto order = format_log({.event = "left", .message = "\u009b2J\u202e"}, LogForm::json, k_when);
+  CHECK(order.find("\"\\u009b2J\\u202e\"") != std::string::npos);
 }

@@ -1,4 +1,6 @@
 #include "base/json_fields.hpp"
+#include "base/text.hpp"
+#include "base/visible.hpp"
 #include "support/catch.hpp"
 #include "ui/envelope.hpp"
 
@@ -30,6 +32,16 @@ TEST_CASE("envelope: the whole of an empty one", "[envelope]") {
   "error": null
 }
 )");
+}
+
+TEST_CASE("envelope: a name cannot give a terminal an order, and is read as it is", "[envelope]") {
+  Envelope envelope;
+  const std::string name = "d\x1b[31m\u009b2J\x7f\u202ey\u200d größe \U000E0041\n";
+  envelope.command = name;
+  const auto text = envelope.text();
+  CHECK(text.find("d\\u001b[31m\\u009b2J\\u007f\\u202ey\\u200d größe \\udb40\\udc41\\n\"") != std::string::npos);
+  CHECK(Json::parse(text)["command"] == name);
+  CHECK_FALSE(find_invisible(join(split_lines(text), "")));
 }
 
 TEST_CASE("envelope: the command's own fields stand behind ok, in their order", "[envelope]") {

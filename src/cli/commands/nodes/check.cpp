@@ -70,7 +70,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
-  context.console.print(json_of(facts).dump(2) + "\n");
+  context.console.print(text_of_json(json_of(facts), 2) + "\n");
   return k_exit_ok;
 }
 
