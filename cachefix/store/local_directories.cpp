@@ -27,9 +27,23 @@ void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& pl
   }
 }
 
+/// Adds the steps that make what root needs in this directory, in which every user may take a name.
+void plan_of_root(sys::System& system, const std::string& directory, const std::set<std::string>& of_root,
+                  plan::Plan& plan) {
+  std::set<std::string> firsts;
+  for (const auto& path : of_root)
+    if (path != directory && is_under(path, directory))
+      firsts.insert(paths_below(directory, path).front());
+  for (const auto& path : firsts)
+    if (system.entry({.path = path, .links = sys::Links::trusted}).kind == sys::EntryKind::missing)
+      plan.add_bookkeeping(k_caches_group, "root's own, before a user takes its name",
+                           plan::make_directory(path, 0755, std::nullopt, true));
+}
+
 } // namespace
 
 plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
+                                  const std::set<std::string>& of_root,
                                   const std::function<std::string(const std::string&)>& kept) {
   plan::Plan plan;
   for (const auto& path : directories) {
@@ -38,11 +52,16 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
     const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
     const bool directory = entry.kind == sys::EntryKind::directory;
     const bool open = directory && (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
-    if (entry.shared || open) // `doctor` and `run` report a shared one
+    if (entry.shared) // `doctor` and `run` report it
       continue;
+    if (open) {
+      plan_of_root(system, path, of_root, plan);
+      continue;
+    }
     std::string why = kept(path);
     if (why.empty() && entry.kind == sys::EntryKind::missing) {
       plan_missing(system, entry, plan);
+      plan_of_root(system, path, of_root, plan);
       continue;
     }
     if (why.empty())
@@ -62,6 +81,7 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
              fmt::format("`caches.local`: each user makes a directory in it, which mode {} does not allow",
                          format_mode(entry.mode)),
              plan::SetAccess{.path = path, .before = found->access, .after = after, .identity = identity_of(entry)});
+    plan_of_root(system, path, of_root, plan);
   }
   return plan;
 }

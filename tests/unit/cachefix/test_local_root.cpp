@@ -345,14 +345,18 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
   fs::create_symlink("/elsewhere/x", disks.directory.path() + "/link");
   REQUIRE(::lchown((disks.directory.path() + "/link").c_str(), k_bob, k_bob) == 0);
   fs::create_symlink("/right", disks.directory.path() + "/roots-link");
+  disks.make("/right/theirs", 0755, k_bob);
   const auto plan = plan_local_directories(
       disks.system,
       {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x", "/roots-link/z"},
+      {"/right/staged", "/new/deep/a/b", "/new/deep/a/c", "/root-only/conda", "/bobs/x", "/nfs/x/y", "/right/theirs",
+       "/elsewhere/no"},
       [](const std::string& path) { return path == "/etc/x" ? "it is the system's" : std::string(); });
   std::vector<std::string> steps;
   for (const auto& step : plan.steps)
     steps.push_back(plan::describe(step.action));
-  CHECK(steps.size() == 4);
+  CHECK(steps.size() == 7);
+  CHECK(std::ranges::count(plan.steps, true, &plan::Step::bookkeeping) == 3); // what a user could take from root
   CHECK(plan.notes.size() == 3); // bob's directory, bob's link, the system's
   for (const auto& step : plan.steps) {
     const auto done = plan::apply_action(step.action, disks.system);
@@ -367,9 +371,12 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
   CHECK(mode("/new/deep") == 01777);
   CHECK(mode("/root-only") == 01777);
   CHECK(mode("/right/z") == 01777);
+  for (const auto* of_root : {"/right/staged", "/new/deep/a", "/root-only/conda"})
+    CHECK(mode(of_root) == 0755);
+  CHECK(mode("/new/deep/a/b") == 0);
   CHECK(mode("/bobs") == 0755);
   CHECK_FALSE(fs::exists(disks.directory.path() + "/elsewhere/x"));
-  CHECK(plan_local_directories(disks.system, {"/right", "/new/deep", "/root-only"}, [](const auto&) {
+  CHECK(plan_local_directories(disks.system, {"/right", "/new/deep", "/root-only"}, {"/right/staged"}, [](const auto&) {
           return "";
         }).steps.empty());
 }

@@ -289,7 +289,7 @@ void examine_caches(const PartInput& input, Part& part) {
   const auto root = cachefix::find_local_root(input.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
   if (identity.uid == 0)
-    part.plan = cachefix::plan_local_directories(input.context.system, choices->local.directories,
+    part.plan = cachefix::plan_local_directories(input.context.system, choices->local.directories, {},
                                                  exports::system_directory_reason);
   if (root.directory.empty())
     return;

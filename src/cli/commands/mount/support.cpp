@@ -6,6 +6,7 @@
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/staged.hpp"
+#include "cli/commands/stage/stage.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/verify.hpp"
 #include "plan/check_action.hpp"
@@ -234,6 +235,13 @@ std::chrono::milliseconds MountScope::path_deadline() const {
   return std::min(timeout, k_longest_look);
 }
 
+plan::Plan plan_cache_directories(sys::System& system, const config::Config& config) {
+  const bool stages = config.stage || config.conda;
+  return cachefix::plan_local_directories(system, config.caches.local,
+                                          stages ? stage_directories(config) : std::set<std::string>{},
+                                          exports::system_directory_reason);
+}
+
 Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
                                   const std::vector<mounts::MountPoint>& wanted, const MountScope& scope) {
   mounts::ProbeRequest request;
@@ -252,8 +260,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   }
   if (scope.caches) { // a run for all mounts of sharefs.yaml
     mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(at_boot, wanted));
-    work.plan.plan.add(
-        cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
+    work.plan.plan.add(plan_cache_directories(context.system, config));
     auto images = staged_images(context, &config);
     mounts::append(work.plan.diagnoses, conda::take_out_damaged(context.system, images, say_to(context)));
     work.plan.plan.add(conda::mount_staged(images));

@@ -73,6 +73,8 @@ struct MountWork {
   mounts::Observation seen;
   mounts::MountPlan plan; ///< with the steps for boot, caches and images
 };
+/// Plans the directories of `caches.local`, and in them those in which root stages.
+plan::Plan plan_cache_directories(sys::System& system, const config::Config& config);
 /// Plans to mount `wanted`, as `mount` does it; asks their servers first.
 Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
                                   const std::vector<mounts::MountPoint>& wanted, const MountScope& scope);

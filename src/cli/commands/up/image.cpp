@@ -3,12 +3,10 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
-#include "exports/system_directory.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/profiles.hpp"
 #include "mounts/watch/daemon.hpp"
@@ -167,7 +165,7 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   add_daemon(context, config, wanted, plan);
   plan.steps = steps_for_image(plan.steps);
   if (wanted)
-    plan.add(cachefix::plan_local_directories(system, config.caches.local, exports::system_directory_reason));
+    plan.add(plan_cache_directories(system, config));
   TRY_ASSIGN(const auto executed, execute(context, plan,
                                           wanted ? "the image is as sharefs.yaml says: nothing to do"
                                                  : "nothing of sharefs.yaml is in the image: nothing to do"));
