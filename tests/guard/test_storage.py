@@ -76,6 +76,23 @@ def test_a_place_is_asked_for_once_in_a_tree_of_processes(cluster: Cluster) -> N
     assert host.asked == ["/mnt/share/c"]
 
 
+@pytest.mark.parametrize("mode", ["another", 0o777, 0o770, "link", 0o750])
+def test_a_place_that_others_have_made_anew_is_asked_for_again(cluster: Cluster, mode: str | int) -> None:
+    program = (
+        "import os\n"
+        "first = storage.place_of('/mnt/share/c').directory\n"
+        "os.rename(first, '/mnt/local/old')  # systemd-tmpfiles removes it\n"
+        f"mode = {mode!r}\n"
+        "os.symlink('/mnt/local/old', first) if mode == 'link' else os.mkdir(first)\n"
+        "os.chown(first, 65534, 65534) if mode == 'another' else os.chmod(first, mode) if mode != 'link' else None\n"
+        "storage.place_of('/mnt/share/c')\n"
+        "print(json.dumps(True))\n"
+    )
+    host = cluster.hosts[0]
+    ask(host, program)
+    assert len(host.asked) == (1 if mode == 0o750 else 2)
+
+
 def test_an_answer_for_another_host_is_none_here(cluster: Cluster) -> None:
     other = json.dumps({"host": "another", "places": {"/mnt/share/c": ["/mnt/share/c", "local", "/elsewhere", "", False, False]}})
     program = "print(json.dumps(storage.place_of('/mnt/share/c').directory))"

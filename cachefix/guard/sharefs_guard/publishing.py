@@ -187,7 +187,8 @@ def _remove(path):
 def _find_others(own, is_wanted):
     """Yields the temporary files beside `own` whose name `is_wanted(match)`: path, status, whether it has content, and
     the seconds since the last write to it or to a file directly in it. `own` was just written, so its time is the
-    present time of the server."""
+    present time of the server. A time in the future, of a host with another clock, is as far from the present as one in
+    the past: it must not stay fresh until the clocks get there."""
     now = os.lstat(own).st_mtime
     directory = os.path.dirname(own)
     for name in os.listdir(directory):
@@ -203,7 +204,11 @@ def _find_others(own, is_wanted):
                 has_content = len(times) > 1
         except OSError:
             continue
-        yield path, status, has_content, now - max(times)
+        yield path, status, has_content, min(abs(now - time) for time in times)
+
+
+def _is_of_dead_process(match):
+    return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
 
 
 def _is_of_dead_process(match):

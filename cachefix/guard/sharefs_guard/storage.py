@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 
 # File systems whose files lie on this host. sharefs is asked about all others, because it knows the shared ones.
@@ -226,20 +227,32 @@ def _ask_sharefs(path):
     return {"place": "unique", "reason": reason}
 
 
+def _is_own(directory):
+    """True if the directory is this user's, and nobody else can write to it: what sharefs demands of one that it makes.
+    In a place for all users another one may make the name anew once it was removed, by systemd-tmpfiles for example."""
+    try:
+        status = os.lstat(directory)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
 def _find_place(path):
     """Returns the Place of a directory of caches; None if it lies on a local file system."""
     mount, resolved = _resolve(path)
     if mount.type in LOCAL:
         return None
     known = _places.get(path)
-    if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):
+    if known and (
+        known.kind != "local" or (_is_own(known.directory) and os.access(known.directory, os.W_OK | os.X_OK))
+    ):
         return known
     answer = _ask_sharefs(resolved)
     for key, name in SETTINGS.items():
         if isinstance(answer.get(key), str):
             os.environ.setdefault(name, answer[key])
     kind, directory = answer["place"], answer.get("directory") or ""
-    if kind == "local" and not (os.path.isabs(directory) and os.path.isdir(directory)):
+    if kind == "local" and not (os.path.isabs(directory) and _is_own(directory)):
         kind, directory = "unique", ""
     if kind == "local" and _build_mode() == "unique":
         kind = "unique"
