@@ -122,14 +122,16 @@ Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
   TRY_ASSIGN(const auto contents, this->contents());
   const auto& journal = contents.directory;
   for (const auto& name : contents.names)
-    if (name.starts_with('.')) // a begin() or prune() that was killed has left it
-      TRY(journal->remove(name));
+    if (name.starts_with('.'))     // a begin() or prune() that was killed has left it
+      (void)journal->remove(name); // what is no directory of ours must not keep the journal from being pruned
   const auto ids = contents.ids();
   std::size_t kept = 0;
   std::uint64_t held = 0;
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    TRY_ASSIGN(const auto size, journal->total_size(*id));
-    held += size;
+    const auto size = journal->total_size(*id);
+    if (!size) // no directory of ours has this name
+      continue;
+    held += *size;
     if (kept == 0 || (kept < keep && held <= bytes)) {
       ++kept;
       continue;

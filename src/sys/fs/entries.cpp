@@ -186,9 +186,10 @@ class Listener {
         if (Clock::now() >= queue.end)
           give_up_queue(queue, {ErrorCode::timeout, no_answer(queue.step), {}, {}});
     }
-    child.forget_result();
-    if (more && m_queue_of.empty() && !m_any_given_up)
+    if (more && m_queue_of.empty() && !m_any_given_up) {
+      child.forget_result();
       return true;
+    }
     if (more) // the child still exists, so a question that has no answer hangs
       child.process().kill();
     const auto ended = child.finish();

@@ -90,8 +90,11 @@ Result<Attempt> try_to_take(const std::string& root, const std::string& path, co
     error = ::linkat(directory, temporary.c_str(), directory, at.name.c_str(), 0) == 0 ? 0 : errno;
     const bool counted = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     taken = error == 0 || (counted && status.st_nlink == 2);
-    if (taken && !counted)
+    if (taken && !counted) { // without its inode number nobody would keep the lease, or know that it is ours
       error = errno;
+      ::unlinkat(directory, at.name.c_str(), 0);
+    }
+    taken = taken && counted;
   }
   ::unlinkat(directory, temporary.c_str(), 0);
   if (taken)
@@ -135,7 +138,7 @@ Result<bool> is_ours(const Walked& at, const Lease::Own& own) {
   std::string text;
   const int error = read_lease(at, now, &text);
   if (error != 0 && error != ENOENT)
-    return fail(errno_error(error, at.name));
+    return fail(errno_error(error, at.resolved));
   return error == 0 && now.inode == own.inode && text == own.text;
 }
 

@@ -239,13 +239,15 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const std::ve
     const auto address = read_address(addresses[index]);
     auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_address(limited, *address, fd); }, k_max_answers);
     AddressAnswers answers;
-    answers[ProbeStage::connect] = {Fault::not_asked, errno};
+    answers[ProbeStage::connect] = {Fault::not_asked};
     const auto given_up = [&] {
       return Clock::now() >= (child->result().empty() ? std::min(answered.load(), enough.load()) : enough.load());
     };
     if (child)
       answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
     all[index] = convert(request, addresses[index], answers);
+    if (!child)
+      stage_of(all[index].probe, ProbeStage::connect).detail += child.error().message;
     const auto useful = usefulness(request, all[index].probe);
     if (useful > 0)
       answered = std::min(answered.load(), deadline_in(k_wait_for_others));

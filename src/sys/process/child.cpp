@@ -1,5 +1,6 @@
 #include "sys/process/child.hpp"
 
+#include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/process/become.hpp"
 
@@ -291,6 +292,8 @@ Result<void> WorkingChild::finish() {
     std::memcpy(&refused, m_socket.bytes().data(), sizeof refused);
   if (refused != 0)
     return fail(errno_error(refused, "cannot act as another user", "run sharefs as root"));
+  if (m_socket.is_full()) // its code says only that nobody read the rest
+    return fail(ErrorCode::failed, "the child process has answered more than " + format_bytes(m_socket.bytes().size()));
   const int code = m_child.exit_code();
   if (code > 128)
     return fail(ErrorCode::failed, "the child process was ended by signal " + std::to_string(code - 128));

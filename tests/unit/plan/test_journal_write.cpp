@@ -132,6 +132,21 @@ TEST_CASE("prune keeps the newest, and whatever still runs") {
   CHECK(test::entries_of(machine.journal)->size() == 4);
 }
 
+TEST_CASE("what is no entry does not keep the journal from being pruned") {
+  JournalMachine machine;
+  for (int i = 0; i < 6; ++i)
+    machine.record(one_step());
+  const auto journal = machine.root.path() + "/var/lib/sharefs/journal/";
+  const auto strange = journal + GENERATE(".swp", ".deleted-x/directory/file", "5");
+  if (strange.ends_with("/5"))
+    fs::remove_all(strange);
+  test::put(strange, "");
+  CHECK(machine.journal.prune(2));
+  CHECK_FALSE(fs::exists(journal + "1"));
+  CHECK(fs::exists(journal + "6"));
+  CHECK(fs::exists(strange));
+}
+
 TEST_CASE("prune keeps the bytes below a bound, and the newest entry whatever it has") {
   JournalMachine machine;
   Plan large;

@@ -180,6 +180,21 @@ TEST_CASE("entries: what another user sees") {
   CHECK_FALSE(unwritable.writable);
 }
 
+TEST_CASE("entries: too many answers at once are said to be that") {
+  if (::geteuid() != 0)
+    return;
+  const test::TemporaryDirectory directory;
+  directory.write("file", std::string(1U << 20U, 'x'));
+  fs::permissions(directory.path(), fs::perms(0755));
+  fs::permissions(directory / "file", fs::perms(0644));
+  const EntryRequest request{std::vector(300, EntryQuery{.path = directory / "file", .read_bytes = 1U << 20U}), 30s,
+                             test::nobody()};
+  const auto entries = read_entries(Files(), MountTable(), request);
+  CHECK(entries.front().content.size() == 1U << 20U);
+  CHECK(entries.back().detail == "the child process has answered more than 256 MiB");
+  CHECK(look({.path = directory / "file"}, test::nobody()).kind == EntryKind::file);
+}
+
 TEST_CASE("entries: read-only and full file systems") {
   const test::TemporaryDirectory directory;
   const auto answer = with_own_mounts([&]() -> std::string {

@@ -6,7 +6,12 @@
 #include "sys/find_processes.hpp"
 #include "sys/leases/lease.hpp"
 
+#include <array>
 #include <csignal>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -69,7 +74,40 @@ void kill_and_wait(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
+/// From here on the server goes away whenever a name is asked for its status.
+bool lose_status_of_names() {
+#ifdef SYS_newfstatat
+  constexpr unsigned k_flags = offsetof(seccomp_data, args) + 3 * sizeof(std::uint64_t);
+  std::array<sock_filter, 6> filter{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                                     {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, SYS_newfstatat},
+                                     {BPF_LD | BPF_W | BPF_ABS, 0, 0, k_flags},
+                                     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, AT_SYMLINK_NOFOLLOW},
+                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ESTALE},
+                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
+  const sock_fprog program{filter.size(), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+#else
+  return false;
+#endif
+}
+
 } // namespace
+
+TEST_CASE("a lease of which only the name is known is given up at once, and blocks nobody") {
+  const LeasePlace place;
+  const pid_t taker = ::fork();
+  if (taker == 0) {
+    test::ScriptedSystem system("/", machine_named("node1"));
+    if (!lose_status_of_names())
+      ::_exit(0);
+    const auto lease = Lease::take(system, place.request);
+    ::_exit(!lease && lease.error().message.find("lock: Stale file handle") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(taker, &status, 0) == taker);
+  CHECK(status == 0);
+  CHECK(place.names().empty());
+}
 
 TEST_CASE("what a lease says is read as it was written, and nothing else is") {
   const LeaseHolder holder{"node1", "boot", 12, 34, "alice", 56, "conda update llm"};
@@ -209,6 +247,7 @@ TEST_CASE("requirement 8: a file that cannot be read for a while stays ours", "[
   fs::rename(place.directory / "lock", place.directory / "aside");
   fs::create_symlink("aside", place.directory / "lock"); // ELOOP, as a disk may say EIO
   CHECK(lease->check().error().code == ErrorCode::failed);
+  CHECK(lease->check().error().message.starts_with(place.directory / "lock"));
   std::this_thread::sleep_for(10 * place.request.touch_every);
   fs::rename(place.directory / "aside", place.directory / "lock");
   CHECK(lease->check());
