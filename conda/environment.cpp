@@ -250,15 +250,17 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
   for (const auto& use : state.prefixes)
     if (use.files > 0 && std::ranges::find(state.decision.replace, use.prefix) != state.decision.replace.end())
       plan.notes.push_back(fmt::format("{} instead of {} in {}", right, use.prefix, count_of(use.files, "file")));
-  // The records come last: until then they show which files are as they were installed, if the step is cut off.
-  auto contents = state.contents;
-  const auto records = std::ranges::stable_partition(
-      contents, [](const plan::FileChange& change) { return !change.path.starts_with("conda-meta/"); });
-  add_changes(plan, state, "prefix " + right + (records.empty() ? "" : ", and the checksums in conda-meta"), contents);
-  for (auto link : state.links) {
+  for (auto link : state.links) { // before the files that show which prefix is the old one
     link.path = join_path(state.path, link.path);
     plan.add("", "prefix " + right, std::move(link));
   }
+  // The records come last: until then they show which files are as they were installed, if the step is cut off.
+  auto contents = state.contents;
+  for (auto& change : contents)
+    change.round = change.path.starts_with("conda-meta/") ? 2 : change.round;
+  std::ranges::stable_sort(contents, {}, &plan::FileChange::round);
+  const bool has_records = !contents.empty() && contents.back().round == 2;
+  add_changes(plan, state, "prefix " + right + (has_records ? ", and the checksums in conda-meta" : ""), contents);
   if (modes)
     add_changes(plan, state, "as readable as the environment's directory", modes_after_contents(state));
   add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);
@@ -301,6 +303,10 @@ Diagnoses diagnose_relocation(const EnvironmentState& state) {
   auto found = diagnose(state);
   std::erase_if(found,
                 [&](const Diagnosis& one) { return std::ranges::find(k_in_the_way, one.code) == k_in_the_way.end(); });
+  for (auto& one : found) // later no script shows any more which prefix such a file may have
+    if (one.code == "SF505" && !state.decision.replace.empty())
+      one.hint = fmt::format("run it again when nobody works there, with `--from {}`",
+                             join(state.decision.replace, " --from "));
   return found;
 }
 
@@ -392,7 +398,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
       tree::watched(request.path, {.deadline = k_deadline}, watch,
                     [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
                       const sys::Files files(system.files().root()); // reads the mount table anew, in this child
-                      TRY_ASSIGN(const auto reader, EnvironmentReader::read(files, request.path, counters));
+                      TRY_ASSIGN(auto reader, EnvironmentReader::read(files, request.path, counters));
                       auto uses = find_prefixes(reader);
                       if (!uses)
                         return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);

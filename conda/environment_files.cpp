@@ -67,6 +67,7 @@ class EnvironmentCheck {
     std::ranges::sort(m_state.found, [](const Found& a, const Found& b) {
       return std::tie(a.kind, a.path) < std::tie(b.kind, b.path);
     });
+    m_state.found.erase(std::ranges::unique(m_state.found).begin(), m_state.found.end());
     for (auto* changes : {&m_state.contents, &m_state.modes, &m_state.compiled})
       std::ranges::sort(*changes, {}, &plan::FileChange::path);
     std::ranges::sort(m_state.links, {}, &plan::Link::path);
@@ -148,15 +149,6 @@ class EnvironmentCheck {
   }
   /// True if the file may be changed.
   [[nodiscard]] bool may_change(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
-
-  /// Returns a change of this very file, so that another file that takes its place meanwhile is not changed.
-  static plan::FileChange change_of(const tree::Entry& entry) {
-    plan::FileChange change;
-    change.path = entry.path;
-    change.identity = identity_of(entry);
-    change.identity.changed = 0; // the content and the mode are compared instead
-    return change;
-  }
 
   /// Notes who may write. A group with the owner's number is taken for the owner's private one, as useradd(8) makes it;
   /// probe() checks that.
@@ -283,6 +275,10 @@ class EnvironmentCheck {
     return file;
   }
 
+  void note_unread(const tree::Entry& entry, int error) {
+    return error == ESTALE ? note(Kind::changing, entry.path) : note(Kind::unreadable, entry.path, errno_text(error));
+  }
+
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
     const bool has_checksum =
         recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
@@ -293,8 +289,7 @@ class EnvironmentCheck {
     if (read && keeps_text && read->checksum != recorded->installed())
       read = read_file(entry, true);
     if (!read)
-      return read.error() == ESTALE ? note(Kind::changing, entry.path)
-                                    : note(Kind::unreadable, entry.path, errno_text(read.error()));
+      return note_unread(entry, read.error());
     auto& file = *read;
     file.recorded = recorded;
     file.starts = names_prefix(entry);
@@ -306,9 +301,9 @@ class EnvironmentCheck {
       memory.lock();
     if (named && entry.size > k_largest_patched)
       note(Kind::no_room, entry.path, "it is larger than " + format_bytes(k_largest_patched));
-    if ((named || packaged) && entry.size <= k_largest_patched &&
-        m_reader.tree().read(entry.path, k_largest_patched, file.bytes) != 0)
-      return note(Kind::changing, entry.path);
+    if ((named || packaged) && entry.size <= k_largest_patched)
+      if (const int error = m_reader.tree().read(entry.path, k_largest_patched, file.bytes); error != 0)
+        return note_unread(entry, error);
     if (packaged && !recorded->sha256.empty())
       find_restored(m_needles, m_decision.replace.size(), file);
     if (has_checksum && !file.sound && !file.restored)
@@ -351,6 +346,7 @@ class EnvironmentCheck {
     change.before = file.checksum;
     change.after = sys::sha256(replaced.after);
     change.edits = std::move(replaced.edits);
+    change.round = shows_prefix(file, m_decision) ? 1 : 0;
     if (file.follows)
       note_checksum(entry.path, *recorded, change.after);
     const std::scoped_lock lock(m_mutex);

@@ -184,6 +184,14 @@ std::optional<std::string> editable_in(const std::string& path, const std::strin
   return std::nullopt;
 }
 
+plan::FileChange change_of(const tree::Entry& entry) {
+  plan::FileChange change;
+  change.path = entry.path;
+  change.identity = identity_of(entry);
+  change.identity.changed = 0; // the content and the mode are compared instead
+  return change;
+}
+
 std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode) {
   std::uint32_t wanted = 0;
   for (const unsigned shift : {0U, 3U})
@@ -192,7 +200,7 @@ std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode) {
   return wanted;
 }
 
-Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader) {
+Result<std::vector<PrefixUse>> find_prefixes(EnvironmentReader& reader) {
   std::vector<const tree::Entry*> scripts;
   for (const auto& entry : reader.entries())
     if (names_prefix(entry))
@@ -202,8 +210,11 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader) {
   tree::in_parallel(scripts.size(), [&](std::size_t i) {
     std::string content;
     const auto limit = scripts[i]->size <= k_largest_script ? k_largest_script : k_head_bytes;
-    if (reader.tree().read(scripts[i]->path, limit, content) != 0)
-      return;
+    if (const int error = reader.tree().read(scripts[i]->path, limit, content); error != 0) {
+      const std::scoped_lock lock(mutex);
+      return error == ESTALE ? reader.add_problem({Kind::changing, scripts[i]->path, ""})
+                             : reader.add_problem({Kind::unreadable, scripts[i]->path, errno_text(error)});
+    }
     const auto named = named_prefixes(std::string_view(content).substr(0, k_head_bytes));
     if (named.empty())
       return;
@@ -295,6 +306,13 @@ std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& ne
   if (!file.env_prefix.empty() && std::ranges::find(found, file.env_prefix) == found.end())
     found.insert(found.begin(), file.env_prefix);
   return found;
+}
+
+bool shows_prefix(const NamingFile& file, const PrefixDecision& decision) {
+  const auto heads = named_prefixes(std::string_view(file.bytes).substr(0, k_head_bytes));
+  return file.starts && std::ranges::any_of(heads, [&](const std::string& prefix) {
+           return std::ranges::find(decision.replace, prefix) != decision.replace.end();
+         });
 }
 
 ReplacedPrefixes replace_in(const NamingFile& file, const std::vector<std::string>& prefixes,

@@ -34,7 +34,8 @@ class EnvironmentReader {
   [[nodiscard]] const tree::Reader& tree() const { return m_tree; }
   [[nodiscard]] const std::vector<tree::Entry>& entries() const { return m_entries; }
   [[nodiscard]] const std::vector<ReadRecord>& records() const { return m_records; }
-  [[nodiscard]] const std::vector<Found>& problems() const { return m_problems; } ///< faults of records
+  [[nodiscard]] const std::vector<Found>& problems() const { return m_problems; } ///< faults of records and scripts
+  void add_problem(Found problem) { m_problems.push_back(std::move(problem)); }
   [[nodiscard]] const tree::Entry* entry(std::string_view path) const;
   [[nodiscard]] const KnownFile* known(std::string_view path) const;
 
@@ -61,14 +62,16 @@ bool may_be_editable(const std::string& path);
 /// not read; nullopt if the file belongs to none.
 std::optional<std::string> editable_in(const std::string& path, const std::string& text,
                                        const PrefixDecision& decision);
+/// Returns a change of this very file, so that another file that takes its place meanwhile is not changed.
+plan::FileChange change_of(const tree::Entry& entry);
 /// Returns the bits that group and others need to read a file or directory of this mode, if they may enter a tree whose
 /// mode is `top`; none for those who may not.
 std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode);
 
 /// Returns the prefixes that scripts name; `leads` is not set yet. `failed` for more than k_most_prefixes, because all
-/// files would be searched for each of them.
+/// files would be searched for each of them. A script that cannot be read is added to problems().
 inline constexpr std::size_t k_most_prefixes = 100;
-Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
+Result<std::vector<PrefixUse>> find_prefixes(EnvironmentReader& reader);
 /// Compares every file with its record. `uses`: those of find_prefixes(), with `leads`.
 EnvironmentState read_environment(const EnvironmentReader& reader, const std::vector<PrefixUse>& uses,
                                   const PrefixDecision& decision, const EnvironmentRequest& request);
@@ -95,6 +98,9 @@ void find_restored(const std::vector<PrefixNeedle>& needles, std::size_t old, Na
 /// Returns the prefixes to replace in the file. One may be the right prefix itself, if `#!/usr/bin/env` stands for it.
 std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& needles, std::size_t old,
                                              const NamingFile& file);
+
+/// True if find_prefixes() knows a prefix that is replaced by this file: it is changed when no other file names that.
+bool shows_prefix(const NamingFile& file, const PrefixDecision& decision);
 
 struct ReplacedPrefixes {
   std::string after;              ///< the new content

@@ -160,15 +160,17 @@ struct FileChange {
   std::optional<std::uint32_t> mode_before, mode_after;
   bool removed = false;            ///< the file is deleted; only for files that can be made anew
   sys::FileIdentity identity = {}; ///< as the plan saw it; another file counts as changed since, and is left
+  /// When the new content gets its name: in round 1, after all of round 0, if none of those was left, since it shows
+  /// what they are to be changed for; in round 2 last.
+  std::uint32_t round = 0;
   friend bool operator==(const FileChange&, const FileChange&) = default;
 };
 
 /// Changes many files below a directory. A new content is written to a new file beside the old one, with the same
 /// owner, mode and ACL, and renamed over it: other hard links of the file, and processes that have it open, keep the
-/// old content. If one cannot be written, no file is changed; the files in the directory of the last change are renamed
-/// when all others are. A file that is neither as planned nor changed already is left, and the step fails after all
-/// other files are done. It follows no link and enters no mount. It cannot be undone if it deletes files. If a run was
-/// interrupted, the same action completes it.
+/// old content. If one cannot be written, no file is changed. A file that is neither as planned nor changed
+/// already is left, and the step fails after all other files are done. It follows no link and enters no mount. It
+/// cannot be undone if it deletes files. If a run was interrupted, the same action completes it.
 struct ChangeFiles {
   std::string path;
   std::uint64_t device = 0, inode = 0; ///< as the plan saw it (sys::Entry)

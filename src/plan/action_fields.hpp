@@ -72,7 +72,7 @@ template <FieldsOf<SetTreeAccess> S> auto fields(S& s) {
 }
 template <FieldsOf<FileChange> C> auto fields(C& c) {
   return named("path", c.path, "before", c.before, "after", c.after, "edits", c.edits, "mode_before", c.mode_before,
-               "mode_after", c.mode_after, "removed", c.removed, "", c.identity);
+               "mode_after", c.mode_after, "removed", c.removed, "", c.identity, "round", c.round);
 }
 template <FieldsOf<ChangeFiles> C> auto fields(C& c) {
   return named("path", c.path, "changes", c.changes, "device", c.device, "inode", c.inode, "deadline_ms", c.deadline);

@@ -107,11 +107,13 @@ class FileChanger {
     };
     const auto unwritten = find_broken();
     const int error = sync();
-    const auto last = m_action.changes.empty() ? "" : directory_of(m_action.changes.back());
-    for (const bool is_last : {false, true}) {
-      const bool takes = error == 0 && find_broken() == m_works.end();
+    for (const std::uint32_t round : {0U, 1U, 2U}) {
+      const bool is_left = round == 1 && std::ranges::any_of(m_works, [](const FileWork& work) {
+                             return work.error || work.outcome == FileOutcome::changed_since;
+                           });
+      const bool takes = error == 0 && find_broken() == m_works.end() && !is_left;
       for_each_change([&](const FileChange& change, FileWork& work) {
-        if (work.written && (directory_of(change) == last) == is_last)
+        if (work.written && std::min(change.round, 2U) == round)
           take_name(change, work, takes);
       });
     }
@@ -187,6 +189,8 @@ class FileChanger {
 
   /// Writes the new content to a file with another name beside the old file.
   Result<FileOutcome> write(const FileChange& change, const OpenParent& file, FileWork& work) const {
+    if (m_phase == Phase::perform) // an earlier run may have left it, which was killed or lost the server
+      ::unlinkat(file.parent.get(), temporary_name(file.name, k_new).c_str(), 0);
     const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!fd && errno == ELOOP) // somebody has put a link there
       return FileOutcome::changed_since;
@@ -216,7 +220,6 @@ class FileChanger {
   static int write_beside(const OpenParent& file, const sys::Fd& old, const struct stat& status,
                           const std::string& content) {
     const auto name = temporary_name(file.name, k_new);
-    ::unlinkat(file.parent.get(), name.c_str(), 0); // a killed run may have left it
     const auto fd = sys::create_file(file.parent.get(), name, 0600);
     if (!fd)
       return errno;
@@ -236,16 +239,20 @@ class FileChanger {
     return error;
   }
 
-  /// Renames the new content over the file, unless somebody has changed the file meanwhile, or not all contents are
-  /// on the disk; then it is deleted.
-  void take_name(const FileChange& change, FileWork& work, bool is_on_disk) const {
+  /// Renames the new content over the file, unless somebody has changed the file meanwhile, or it is not to take that
+  /// name; then it is deleted.
+  void take_name(const FileChange& change, FileWork& work, bool takes) const {
     const auto file = open_parent(change);
+    if (!file.parent) {
+      work.error = errno_error(errno, path_of(change));
+      return;
+    }
     const auto beside = temporary_name(file.name, k_new);
     struct stat now{};
     const bool same =
         ::fstatat(file.parent.get(), file.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(now, work.status);
-    work.outcome = same ? FileOutcome::changed : FileOutcome::changed_since;
-    if (same && is_on_disk) {
+    work.outcome = same && takes ? FileOutcome::changed : FileOutcome::changed_since;
+    if (same && takes) {
       if (::renameat(file.parent.get(), beside.c_str(), file.parent.get(), file.name.c_str()) == 0)
         return;
       work.error = errno_error(errno, path_of(change));
@@ -288,9 +295,9 @@ Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, c
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
-        // Each file is counted three times: when it is written, and in both rounds of renaming.
+        // Each file is counted four times: when it is written, and in the rounds of renaming.
         if (note && progress.files > 1)
-          note(fmt::format("{} of {} in {}", progress.files / 3, count_of(action.changes.size(), "file"), action.path),
+          note(fmt::format("{} of {} in {}", progress.files / 4, count_of(action.changes.size(), "file"), action.path),
                false);
       },
       [&](const sys::ProgressCounters& counters) -> Result<ChangeCounts> {

@@ -49,6 +49,7 @@ struct Inverter {
       std::swap(change.before, change.after);
       std::swap(change.mode_before, change.mode_after);
       change.edits = invert_edits(change.edits);
+      change.round = change.round == 1 ? 0 : change.round;                  // the inverse is known without it
       const auto inode = change.before.empty() ? change.identity.inode : 0; // a new content is a new inode
       change.identity = change.identity.owner_only();
       change.identity.inode = inode;

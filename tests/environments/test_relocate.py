@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from environmentslab.environment import Workshop, contents, differences, holders, killed_at, kinds
+from environmentslab.store import read_until
 
 # What is left of an old prefix has no function: the history of commands, and where the packages came from.
 _RECORDS = "conda-meta/"
@@ -244,3 +246,50 @@ def test_requirement_9_killed_at_any_time(workshop: Workshop, place: Path, step:
         workshop.sharefs("conda", "relocate", prefix, prefix, "--yes", expect=-9)
     workshop.sharefs("conda", "relocate", prefix, prefix, "--yes")
     assert kinds(workshop.verify(prefix)) == {}
+
+
+def test_a_file_that_changes_at_the_question_is_done_by_the_same_command_later(workshop: Workshop, place: Path) -> None:
+    """As long as one file names the old place, those stay by which that is found."""
+    prefix = move(workshop.install(place / "env"), place / "b")
+    mine = prefix / "etc/mine.conf"  # no script, so that nothing but the others shows which prefix is old
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text(f"from {place}/env/share\n")
+    (prefix / "etc/link").symlink_to(place / "env/share")
+    master, terminal = pty.openpty()
+    command = [os.environ["SHAREFS_BIN"], "conda", "relocate", prefix, prefix]
+    relocate = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=os.setsid)
+    os.close(terminal)
+    said = read_until(master, "Proceed?")
+    mine.write_text(f"from {place}/env/share, edited\n")
+    os.write(master, b"y\n")
+    said += read_until(master, None)
+    os.close(master)
+    assert relocate.wait() == 1, said
+    workshop.relocate(prefix)
+    assert mine.read_text() == f"from {prefix}/share, edited\n"
+    assert [name for name in holders(prefix, place / "env") if not name.startswith(_RECORDS)] == []
+    assert "names" in workshop.relocate(prefix)
+    assert kinds(workshop.verify(prefix)) == {}
+
+
+@pytest.mark.parametrize("again", ["relocate", "undo"])
+def test_a_directory_that_cannot_be_opened_for_once(workshop: Workshop, place: Path, again: str) -> None:
+    """Whichever it is: the same command does the rest, or undo takes all of it back."""
+    original = move(workshop.install(place / "env"), place / "original")
+    prefix, trace = place / "b", place / "trace"
+    for number in range(1, 40):
+        shutil.rmtree(prefix, ignore_errors=True)
+        subprocess.run(["cp", "-a", original, prefix], check=True)
+        fails = ["-e", "trace=openat2", "-e", f"inject=openat2:error=EIO:when={number}"]
+        command = [os.environ["SHAREFS_BIN"], "conda", "relocate", prefix, prefix, "--yes"]
+        done = subprocess.run(["strace", "-f", "-o", trace, *fails, *command], capture_output=True, text=True, timeout=240)
+        if "INJECTED" not in trace.read_text():
+            return
+        if done.returncode != 0 and again == "undo" and "undo" in done.stderr:
+            assert "not as planned" not in done.stderr, (number, done.stderr)
+            workshop.sharefs("undo", "--yes")
+            assert differences(contents(prefix), contents(original)) == [], number
+            continue
+        workshop.relocate(prefix)
+        left = [name for name in holders(prefix, place / "env") if not name.startswith(_RECORDS)]
+        assert left == [] and list(prefix.rglob("*.sharefs-*")) == [], (number, done.stderr)

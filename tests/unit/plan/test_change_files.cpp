@@ -3,6 +3,7 @@
 #include "plan/check_action.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/fs/sha256.hpp"
 #include "willing_machine.hpp"
 
@@ -100,6 +101,37 @@ TEST_CASE("what is not as planned is left, and the others are done", "[change_fi
   CHECK(machine.last.message == "4 files not changed; the first: /env/a: is not as planned any more");
   CHECK((machine.text("a") == "mine" && machine.text("b") == "new" && machine.text("set-id") == "old"));
   CHECK(std::filesystem::is_symlink(machine.at("link")));
+}
+
+TEST_CASE("a file that shows what is to be changed is left while another one is, so that it is seen later",
+          "[change_files]") {
+  Changed machine;
+  machine.file("a", "mine");
+  machine.file("b", "old");
+  machine.file("c", "old");
+  auto shows = Changed::edit("b", "old", "new");
+  shows.round = 1;
+  const auto action = machine.action({shows, Changed::edit("a", "old", "new"), Changed::edit("c", "old", "new")});
+  CHECK(machine.apply(action) == "failed");
+  CHECK((machine.text("a") == "mine" && machine.text("b") == "old" && machine.text("c") == "new"));
+  CHECK(machine.names() == 3);
+  machine.file("a", "old");
+  CHECK(machine.apply(action) == "done");
+  CHECK((machine.text("a") == "new" && machine.text("b") == "new" && machine.text("c") == "new"));
+  machine.file("a", "mine"); // an undo leaves this file only
+  CHECK(machine.apply(std::get<ChangeFiles>(*invert(action))) == "failed");
+  CHECK((machine.text("a") == "mine" && machine.text("b") == "old" && machine.text("c") == "old"));
+}
+
+TEST_CASE("an undo deletes the new content of a file that did not get it", "[change_files]") {
+  Changed machine;
+  machine.file("a", "old");
+  machine.file(sys::temporary_name("a", "new"), "new");
+  machine.file("b", "new");
+  const auto action = machine.action({Changed::edit("a", "old", "new"), Changed::edit("b", "old", "new")});
+  CHECK(machine.apply(std::get<ChangeFiles>(*invert(action))) == "done");
+  CHECK((machine.text("a") == "old" && machine.text("b") == "old"));
+  CHECK(machine.names() == 2);
 }
 
 TEST_CASE("on a disk that is full no file is changed, so that the same command does all of it later",
