@@ -61,9 +61,10 @@ Result<std::vector<std::string>> run_ids(Context& context, const std::string& di
 Result<void> check_run(const std::vector<std::string>& ids, const std::string& id) {
   if (contains(ids, id))
     return {};
-  return fail(ErrorCode::not_found,
-              id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
-              id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
+  if (ids.empty() && id.empty())
+    return fail(ErrorCode::not_found, "this machine has no record of a run");
+  return fail(ErrorCode::not_found, fmt::format("there is no run {}", shell_quote(id)),
+              did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
 }
 
 } // namespace

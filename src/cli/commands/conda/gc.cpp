@@ -82,13 +82,12 @@ std::optional<Result<int>> work_elsewhere(Context& context, const Arguments& /*a
 }
 
 Result<int> run_gc(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto section, conda_section(context));
   auto programs = conda::running_programs(context.system);
   std::ranges::move(programs_in(context.environment(k_programs).value_or("")), std::back_inserter(programs));
   auto names = arguments.positional;
-  if (names.empty())
-    names =
-        context.system.entry({.path = conda::generations_path(section->store, ""), .follow = true, .list = true}).names;
+  if (names.empty()) {
+    TRY_ASSIGN(names, shared_names(context));
+  }
   if (names.size() == 1)
     return collect(context, arguments, names.front(), programs);
   return for_each_environment(context, names,

@@ -130,9 +130,7 @@ Result<std::vector<std::string>> all_names(Context& context) {
   TRY_ASSIGN(const auto section, conda_section(context));
   if (auto names = section->names(); !names.empty())
     return names;
-  TRY(check_share(context, section->store));
-  TRY_ASSIGN(const auto seen, see_store(context, conda::generations_path(section->store, ""), true));
-  return seen.entries.front().names;
+  return shared_names(context);
 }
 
 Result<int> mount_all_staged(Context& context) {

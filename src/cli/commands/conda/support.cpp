@@ -316,6 +316,27 @@ Result<conda::PermittedEntries> see_store(Context& context, const std::string& s
   return seen;
 }
 
+Result<std::vector<std::string>> shared_names(Context& context) {
+  TRY_ASSIGN(const auto section, conda_section(context));
+  TRY(check_share(context, section->store));
+  TRY_ASSIGN(const auto seen, see_store(context, conda::generations_path(section->store, ""), true));
+  const auto& there = seen.entries.front();
+  if (there.kind == sys::EntryKind::directory && there.error_number == 0)
+    return there.names;
+  if (conda::is_denied(there))
+    return fail(there.error());
+  TRY_ASSIGN(const auto mounts, context.system.mounts());
+  conda::LinkRequest request;
+  request.store = section->store;
+  request.homes = homes_of(*section, context.system.identity());
+  request.shares = shares_of(context.system, **context.config(), request.store);
+  for (const auto& one : conda::diagnose_store(conda::probe_store(context.system, mounts, request)))
+    return fail(ErrorCode::failed, fmt::format("{}: {} [{}]", one.subject, one.message, one.code),
+                one.fix.empty() ? one.hint : fmt::format("run `{}`", one.fix));
+  return there.kind == sys::EntryKind::missing ? Result<std::vector<std::string>>(std::vector<std::string>{})
+                                               : fail(there.error());
+}
+
 void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by) {
   if (by)
     context.message_once(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));

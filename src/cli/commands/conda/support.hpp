@@ -42,6 +42,10 @@ std::vector<conda::Share> shares_of(sys::System& system, const config::Config& c
 /// Error SF301 if the path lies on a share of sharefs.yaml that is not mounted; such a path is not read.
 Result<void> check_share(Context& context, const std::string& path);
 
+/// Returns the names of all environments of the store, none for an empty one. Error, with the cure, for a store that is
+/// not there, hangs or may not be read.
+Result<std::vector<std::string>> shared_names(Context& context);
+
 struct StoreName {
   std::string store, name;
 };

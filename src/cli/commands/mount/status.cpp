@@ -60,6 +60,15 @@ bool is_healthy(const mounts::MountState& state) {
   return mounts::is_good(state.health) && state.health != mounts::Health::full;
 }
 
+/// Cuts a text off at so many bytes; fit_width() counts columns, and a character of one column may have four bytes.
+std::string fit_bytes(std::string_view text, std::size_t bytes) {
+  auto width = bytes;
+  auto out = fit_width(text, width);
+  while (out.size() > bytes)
+    out = fit_width(text, --width);
+  return out;
+}
+
 std::string health_line(const std::vector<mounts::MountState>& states) {
   const auto first = std::ranges::find_if_not(states, is_healthy);
   if (first == states.end())
@@ -68,7 +77,7 @@ std::string health_line(const std::vector<mounts::MountState>& states) {
   const auto more = others == 0 ? "" : fmt::format(" and {} more", others);
   const auto rest = fmt::format(": {}{}", mounts::to_string(first->health), more);
   // The reason must be in the line, however long the name is.
-  return "sharefs: " + fit_width(visible(name_of(first->point)), k_health_bytes / 3) + rest;
+  return "sharefs: " + fit_bytes(visible(name_of(first->point)), k_health_bytes / 3) + rest;
 }
 
 /// Runs the check that a scheduler makes before it gives work to a node. Prints one line of at most k_health_bytes on
@@ -88,7 +97,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
   request.path_deadline = std::max(deadline / 2, deadline - k_margin);
   const auto seen = config ? mounts::probe(context.system, request) : fail(config.error());
   if (!seen) {
-    say(std::string("sharefs: ") + fit_width(visible(seen.error().message), k_health_bytes - 9));
+    say(std::string("sharefs: ") + fit_bytes(visible(seen.error().message), k_health_bytes - 9));
     return k_exit_unknown;
   }
   add_states(context, seen->states);
