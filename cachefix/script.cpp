@@ -302,7 +302,8 @@ class ScriptReader {
     const std::string second = words.size() > 1 ? words[1] : "";
     const bool tool = is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr;
     if (is_listed(first, "cd pushd"))
-      m_directory = second.find("$0") == std::string::npos // else it begins at the directory of this script
+      m_directory = second.find("$0") == std::string::npos ||
+                            m_variables["0"].empty() // else it begins at the directory of this script
                         ? expand_start(second)
                         : join_path(parent_path(m_variables["0"]), expand_start(second));
     else if (first == "set" && second == "--")

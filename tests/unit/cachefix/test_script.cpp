@@ -416,7 +416,9 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
         std::vector<NamedScript>{{"jobs.txt", Started::sourced},
                                  {"j.sbatch", Started::submitted},
                                  {"./run.sh", Started::run},
-                                 {"a/Makefile"}});
+                                 {"a/Makefile"},
+                                 {"a/GNUmakefile"},
+                                 {"a/makefile"}});
   // Names with variables: with their values, or beside the script, whose name is not known here.
   CHECK(report_of("R=/r; S=${R}/s; bash $S/a.sh; H=$(cd \"$(dirname $0)\"; pwd); . \"$H/b.sh\"; cd d; bash c.sh")
             .scripts == std::vector<NamedScript>{{"/r/s/a.sh"}, {"b.sh", Started::sourced}, {"c.sh"}, {"d/c.sh"}});
@@ -437,7 +439,8 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
   CHECK(named == "a b c.env ");
   CHECK(report_of("torchrun --no_python ./bind.sh python t.py; python u.py; ./v.py; torchrun w.py; xargs -n1 bash < x")
             .scripts == std::vector<NamedScript>{{"./bind.sh"}, {"./v.py"}, {"x"}});
-  CHECK(report_of("make train; srun bash -s < b.sh").scripts == std::vector<NamedScript>{{"Makefile"}, {"b.sh"}});
+  CHECK(report_of("make train; srun bash -s < b.sh").scripts ==
+        std::vector<NamedScript>{{"Makefile"}, {"GNUmakefile"}, {"makefile"}, {"b.sh"}});
   CHECK(report_of("D=/a; if x; then D=/b; fi; bash $D/c.sh").scripts == std::vector<NamedScript>{{"/b/c.sh"}});
   CHECK(report_of("make -j 4 --directory a -f b.mk A=1 c d; make -C b -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});

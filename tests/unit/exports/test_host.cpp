@@ -199,8 +199,9 @@ TEST_CASE("what others could replace is known, and where it leads") {
   CHECK(facts->directories.at("/open/link").resolved == "/data/real");
   const std::vector<ExportsFile> files{parse("/open/proj 10.0.0.1(rw)", "f")};
   const auto found = diagnose(files, predict_from_text(files, *facts), *facts);
-  REQUIRE(found.size() == 2); // and a part of its file system
+  REQUIRE(found.size() == 3); // and a part of its file system, and no answer about `h`
   CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
+  CHECK(found[2].code == "SF122");
 }
 
 TEST_CASE("a directory on a file system that hangs is given up") {
