@@ -178,8 +178,9 @@ def test_requirement_1_rollback_and_gc_killed_at_each_step(store: Store) -> None
         assert store.current() == 3 and (store.env / "number").read_text() == "3\n"
         store.sharefs("conda", "rollback", "llm", "--to", "4", "--yes")
     kept = {1, 2, 3, 4}
-    # Of each generation the image goes with its note, where it has one, then the record, its name, and the tree.
-    for step in [f"{number}{after}" for number in range(5) for after in ("", "+")]:
+    # After a look at STORE/ENV: of each generation the image goes with its note, where it has one, then the record, its
+    # name, and the tree.
+    for step in [f"{number}{after}" for number in range(6) for after in ("", "+")]:
         with killed_at(step):
             store.sharefs("--wait", "30s", "conda", "gc", "llm", "--keep", "3", "--yes", expect=None)
         assert imports(store.env).strip() == str(store.env)
@@ -344,7 +345,8 @@ def test_gc_is_no_obstacle_for_undo(store: Store) -> None:
     said = store.sharefs("undo", "--yes").stderr
     assert "passed over" in said and store.current() == 2
     said = store.sharefs("undo", "--yes", expect=1).stderr  # of 1 -> 2: 1 is gone
-    assert "is gone" in said and store.current() == 2 and imports(store.env).strip() == str(store.env)
+    assert "cannot be taken back" in said and "0001 is gone" in said and "run the command again" not in said
+    assert store.current() == 2 and imports(store.env).strip() == str(store.env)
 
 
 @pytest.mark.parametrize("when", ["", "+"])
@@ -358,7 +360,8 @@ def test_undo_of_a_gc_that_was_killed_shows_no_generation_that_it_may_have_begun
     (cut_off, *_) = json.loads(store.sharefs("undo", "--list", "--json").stdout)["entries"]
     assert "can be taken back" in store.sharefs("undo", cut_off["id"], "--yes", expect=1).stderr
     assert [one["number"] for one in store.generations()] == [2]
-    store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+    said = store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes").stderr
+    assert "was cut off" in said and "completes it" in said and "takes it back" not in said
     assert store.leftovers() == [] and not store.generation(1).with_name("0001.json").exists()
 
 
@@ -377,3 +380,36 @@ def test_attack_a_private_directory_with_the_name_of_an_unfinished_one(store: St
     assert said.count("may be somebody's own directory") == 2, said
     assert (place / "new-0007.abcdef/thesis").exists() and (place / "old-0008.abcdef/thesis").exists()
     assert not (place / "new-0009.abcdef").exists()
+
+
+def test_a_store_that_is_not_there_is_no_empty_one(store: Store) -> None:
+    """`gc` and `stage --all` without `conda.envs` ask the store which environments there are."""
+    text = store.config.read_text().replace("  envs: [llm]\n", f"  stage: {store.config.parent}/stage\n")
+    asked = (("conda", "gc", "--check"), ("conda", "stage", "--all", "--check"))
+
+    def said(config: str, expect: int) -> list[str]:
+        store.config.write_text(config)
+        return [store.sharefs(*words, expect=expect).stderr for words in asked]
+
+    share = f"mounts:\n  share: {{from: 'storage1:/x', at: {store.path.parent}}}\n"
+    for one in said(text + share, 1):
+        assert "share `share`" in one and "is not mounted on" in one and "hint: run `sharefs mount share`" in one, one
+        assert "no shared environment" not in one
+    for one in said(text.replace(str(store.path), f"{store.path}x"), 1):
+        assert "the store does not exist" in one and "or correct `conda.store`" in one, one
+    empty = store.path.parent / "empty"
+    empty.mkdir()
+    for one in said(text.replace(str(store.path), str(empty)), 0):
+        assert "there is no shared environment" in one, one
+
+
+def test_a_store_that_a_user_may_not_read_is_no_empty_one(store: Store) -> None:
+    store.config.write_text(store.config.read_text().replace("  envs: [llm]\n", f"  stage: {store.config.parent}/stage\n"))
+    let_others_through(store.path)
+    for closed in (store.path, store.path / ".generations"):
+        mode = closed.stat().st_mode
+        closed.chmod(0o700)
+        for words in (("conda", "gc", "--check"), ("conda", "stage", "--all", "--check")):
+            said = as_user(store, *words, expect=1).stderr
+            assert str(closed) in said and "no shared environment" not in said, said
+        closed.chmod(mode)
