@@ -211,10 +211,6 @@ def _is_of_dead_process(match):
     return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
 
 
-def _is_of_dead_process(match):
-    return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
-
-
 def remove_leftovers(own):
     """Removes the temporary files of dead processes of this host and user beside `own`."""
     for path, status, _, age in _find_others(own, _is_of_dead_process):
