@@ -68,7 +68,8 @@ def test_sigkill_between_any_two_steps_of_mount(lab: Cluster) -> None:
     configure(lab)
     done(lab.server, "export", "--all", "--yes")
     node = lab["node1"]
-    node.run("install -d -m 1777 /local/cache", check=True)  # of `caches.local`: what is made stays for the next round
+    # Of `caches.local`: what is made there stays for the next round.
+    node.run("install -d -m 1777 /local/cache && install -d /local/cache/staged /local/cache/conda", check=True)
     count = steps_of(lab, "node1", "mount", "--all")
     for step in range(count):
         for after in ("", "+"):
