@@ -34,9 +34,6 @@ constexpr std::chrono::milliseconds k_progress_interval{1000};
 /// The longest silence of a node that reports its progress each second, which it does while it waits for others, too. A
 /// longer silence means that its sharefs is stopped and would never end.
 constexpr std::chrono::seconds k_most_silent{60};
-/// With a longer deadline than this a node is given up, too, if it has reported nothing at all: it would hold up all
-/// others for hours. A shorter deadline ends it soon enough.
-constexpr std::chrono::minutes k_short_work{10};
 constexpr std::chrono::seconds k_first_word{120}; ///< longest time until a node begins: a login may be slow
 
 std::string lines_of(const std::vector<Outcome>& outcomes) {
@@ -168,10 +165,10 @@ class Runner {
       if (m_answers.contains(node.name))
         continue;
       if (reads_progress && there.contains(node.name + ".err")) {
-        auto line = last_line_of(node.name + ".err");
+        const auto line = last_line_of(node.name + ".err");
         if (!line.empty())
           m_listener.progressed(node.name, line);
-        give_up_silent(node.name, line.empty() ? last_line_of(node.name + ".out") : std::move(line));
+        give_up_silent(node.name, line);
       }
       if (!there.contains(node.name + ".end"))
         continue;
@@ -209,8 +206,7 @@ class Runner {
       return;
     // The first frame of the answer has arrived.
     const bool has_begun = m_request.read || !last_line_of(node + ".out").empty();
-    const bool has_to_report = !m_request.read && m_request.asking.command > k_short_work;
-    if (line.starts_with("{\"progress\"") || !has_begun || has_to_report) {
+    if (line.starts_with("{\"progress\"") || !has_begun) {
       const auto script = std::string(trim(m_directory.read(node + ".pid").value_or("")));
       const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
       for (const auto& word : split_words(children.value_or("")))
