@@ -192,7 +192,7 @@ void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& file
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
     const auto client = names.resolve(written.client, false);
     const auto relative = normalize_path(join_path(k_start, written.directory)); // as exportfs resolves it
-    for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
+    for (const auto& directory : {etab_path(written.directory, facts), written.directory, etab_path(relative, facts)})
       for (const auto& name : {client, normalize_client(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
           names.resolve(written.client, true);

@@ -269,8 +269,10 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
   TRY_ASSIGN(facts.mounts, system.mounts());
   std::set<std::string> directories(more_directories.begin(), more_directories.end());
   for (const auto& file : files)
-    for (const auto& entry : file.exports)
+    for (const auto& entry : file.exports) {
       directories.insert(entry.directory);
+      directories.insert(normalize_path(join_path("/", entry.directory))); // where exportfs finds a relative path
+    }
   add_directories(system, directories, facts);
   if (!with_names)
     return facts;

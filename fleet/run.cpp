@@ -34,6 +34,9 @@ constexpr std::chrono::milliseconds k_progress_interval{1000};
 /// The longest silence of a node that reports its progress each second, which it does while it waits for others, too. A
 /// longer silence means that its sharefs is stopped and would never end.
 constexpr std::chrono::seconds k_most_silent{60};
+/// With a longer deadline than this a node is given up, too, if it has reported nothing at all: it would hold up all
+/// others for hours. A shorter deadline ends it soon enough.
+constexpr std::chrono::minutes k_short_work{10};
 constexpr std::chrono::seconds k_first_word{120}; ///< longest time until a node begins: a login may be slow
 
 std::string lines_of(const std::vector<Outcome>& outcomes) {
@@ -197,16 +200,17 @@ class Runner {
   /// Ends a silent node: one that no longer reports its progress, or has not even begun. Only what its script started
   /// is ended (see node_script()); the script goes on and writes the exit code.
   void give_up_silent(const std::string& node, const std::string& line) {
-    const auto [known, first] =
-        m_last_lines.try_emplace(node, line, sys::deadline_in(m_request.asking.connect + k_first_word));
-    auto& last = known->second;
-    if (last.line != line)
-      last = {line, sys::deadline_in(k_most_silent)};
+    const auto frame = last_line_of(node + ".out");
+    const bool has_begun = m_request.read || !frame.empty();
+    const LastLine now{frame + line,
+                       sys::deadline_in(has_begun ? k_most_silent : m_request.asking.connect + k_first_word)};
+    auto& last = m_last_lines.try_emplace(node, now).first->second;
+    if (last.line != now.line && !last.is_given_up)
+      last = now;
     if (last.is_given_up || sys::Clock::now() < last.until)
       return;
-    // The first frame of the answer has arrived.
-    const bool has_begun = m_request.read || !last_line_of(node + ".out").empty();
-    if (line.starts_with("{\"progress\"") || !has_begun) {
+    const bool has_to_report = !m_request.read && m_request.asking.command > k_short_work;
+    if (line.starts_with("{\"progress\"") || !has_begun || has_to_report) {
       const auto script = std::string(trim(m_directory.read(node + ".pid").value_or("")));
       const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
       for (const auto& word : split_words(children.value_or("")))
@@ -291,8 +295,8 @@ class Runner {
   std::vector<Batch> m_batches;
   sys::Deadline m_next_progress{};
   std::map<std::string, Outcome> m_answers;
-  struct LastLine { ///< of a node that is still at work
-    std::string line;
+  struct LastLine {        ///< of a node that is still at work
+    std::string line;      ///< of its answer and of its messages
     sys::Deadline until{}; ///< by when another line must come
     bool is_given_up = false;
   };

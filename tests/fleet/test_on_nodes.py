@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import resource
+import shlex
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from network import KILLED, SHAREFS, Network, cluster, document, frames
@@ -199,6 +202,31 @@ def test_the_command_that_mends_a_finding_is_shown(network: Network) -> None:
         network.prints(node, frames(node, document(diagnoses=[finding]), 1))
     said = network.run("--on", "all", "doctor", code=1).stderr
     assert "error: gpu[1-2]: /var/cache: it is full [SF603]\nhint: run `sharefs cache prune`\n" in said, said
+
+
+def test_a_node_that_is_stopped_holds_up_nobody_for_hours(network: Network) -> None:
+    """gpu1 is stopped after its first word; gpu2 says now and then that it is at work, and is waited for."""
+    network.nodes(["gpu[1-2]"])
+    for node in "gpu1", "gpu2":
+        hello, answer = frames(node, document()).splitlines()
+        signs = "for each in 1 2 3 4 5 6 7 8; do sleep 10; echo '{\"progress\":\"at work\",\"seconds\":'$each'0}' >&2; done"
+        network.does(node, f"echo {shlex.quote(hello)}; {'sleep 600' if node == 'gpu1' else signs}; echo {shlex.quote(answer)}")
+    said = network.run("--on", "all", "--node-deadline", "1h", "status", "--json", code=4)
+    nodes = {node["name"]: node for node in json.loads(said.stdout)["nodes"]}
+    assert nodes["gpu1"]["state"] == "timed out" and "more than a minute" in nodes["gpu1"]["why"]
+    assert nodes["gpu2"]["state"] == "ok" and "bytes" not in said.stderr
+
+
+def test_a_node_says_that_it_is_at_work(network: Network) -> None:
+    """Also while it waits for another command: nothing else comes of it then."""
+    network.config.write_text(f"version: 1\ncaches: {{local: [{network.place}/caches]}}\n")
+    Path("/var/lib/sharefs").mkdir(mode=0o700, exist_ok=True)
+    with Path("/var/lib/sharefs/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        words = [SHAREFS, "--frame", "1:gpu1", "--config", str(network.config), "mount", "--all", "--yes", "--wait", "17s"]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    signs = [line for line in ran.stderr.splitlines() if line.startswith('{"progress"')]
+    assert [json.loads(line)["seconds"] for line in signs] == [15], ran.stderr
 
 
 def test_where_no_machine_is_listed_names_are_taken_as_they_are_but_groups_are_not(network: Network) -> None:
