@@ -335,7 +335,8 @@ std::vector<RunningProgram> programs_of(sys::System& system, std::vector<Running
   sys::EntryRequest request;
   for (const auto& path : elsewhere)
     request.queries.push_back({.path = path, .follow = true});
-  for (const auto& entry : system.entries(request)) // a path that does not exist here may be one of a container
+  const auto entries = elsewhere.empty() ? std::vector<sys::Entry>() : system.entries(request);
+  for (const auto& entry : entries) // a path that does not exist here may be one of a container
     if (entry.kind == EntryKind::directory && entry.inode != root.inode)
       elsewhere.erase(entry.path);
   std::erase_if(programs, [&](const RunningProgram& program) {

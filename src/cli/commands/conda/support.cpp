@@ -330,9 +330,12 @@ Result<std::vector<std::string>> shared_names(Context& context) {
   request.store = section->store;
   request.homes = homes_of(*section, context.system.identity());
   request.shares = shares_of(context.system, **context.config(), request.store);
-  for (const auto& one : conda::diagnose_store(conda::probe_store(context.system, mounts, request)))
-    return fail(ErrorCode::failed, fmt::format("{}: {} [{}]", one.subject, one.message, one.code),
-                one.fix.empty() ? one.hint : fmt::format("run `{}`", one.fix));
+  auto found = conda::diagnose_store(conda::probe_store(context.system, mounts, request));
+  conda::lower_not_shared_yet(found); // then there is none
+  for (const auto& one : found)
+    if (one.severity != Severity::info)
+      return fail(ErrorCode::failed, fmt::format("{}: {} [{}]", one.subject, one.message, one.code),
+                  one.fix.empty() ? one.hint : fmt::format("run `{}`", one.fix));
   return there.kind == sys::EntryKind::missing ? Result<std::vector<std::string>>(std::vector<std::string>{})
                                                : fail(there.error());
 }
