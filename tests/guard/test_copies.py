@@ -262,6 +262,21 @@ def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
     assert other.exists(), "it is another host's"
 
 
+def test_a_clock_that_is_ahead_does_not_stop_publishing_for_good(built: tuple[Path, Path]) -> None:
+    local, share = built
+    other = share.parent / ".abc.sharefs-other-1-00000000"
+    left = share.parent / f".abc.sharefs-{publishing._PROCESSES}-{NO_PROCESS}-0000000a"
+    for directory in other, left:
+        directory.mkdir(parents=True)
+        (directory / "json-train.arrow").write_text("of a host that was an hour ahead")
+    for seconds, publishes in (5, False), (4000, True):
+        for directory in other, left:
+            for path in directory / "json-train.arrow", directory:
+                os.utime(path, (time.time() + seconds,) * 2)
+        assert publishing.publish_dataset(str(local), str(share), PLACE) is publishes
+    assert other.exists() and not left.exists()
+
+
 @pytest.mark.parametrize(("process", "goes_on"), [(NO_PROCESS, True), (os.getpid(), False)])
 def test_one_that_was_killed_is_not_under_way(built: tuple[Path, Path], process: int, goes_on: bool) -> None:
     """A job that is started again within a minute publishes what the killed one did not."""
