@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "exports/host.hpp"
 #include "sys/programs/isolation.hpp"
 
 #include <algorithm>
@@ -45,26 +46,15 @@ std::set<std::string> clients_of(const std::vector<ExportsFile>& files) {
   return clients;
 }
 
-/// Returns the host names in the text of a hosts(5) file, in lower case.
-std::set<std::string> names_in(std::string_view hosts) {
-  std::set<std::string> names;
-  for (const auto& line : split_lines(hosts)) {
-    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
-    for (std::size_t i = 1; i < words.size(); ++i)
-      names.insert(lower_case(words[i]));
-  }
-  return names;
-}
-
 /// Returns the /etc/hosts of the namespace. The namespace has no network, so exportfs cannot ask a name server there:
 /// the file is the host's own with a line for each address of the other names. A name that was not resolved, or gave no
 /// answer, gets an address of its own from the unused range 240.0.0.0/4.
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts) {
   auto text = facts.hosts;
-  auto known = names_in(text);
+  auto known = facts_in_hosts(text);
   unsigned unknown = 1; // stays below k_most_names
   for (const auto& client : clients) {
-    if (!is_host_name(client) || !known.insert(lower_case(client)).second)
+    if (!is_host_name(client) || !known.try_emplace(lower_case(client)).second)
       continue;
     auto addresses = std::vector{fmt::format("240.{}.{}.{}", unknown >> 16U, unknown >> 8U & 0xffU, unknown & 0xffU)};
     if (const auto found = facts.names.find(client); found != facts.names.end())
@@ -251,7 +241,7 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
                          std::vector<Complaint> complaints) {
   std::vector<Export> entries;
   std::set<std::pair<std::string, std::string>> unreadable; // by directory and client
-  const auto in_hosts = names_in(facts.hosts);
+  const auto in_hosts = facts_in_hosts(facts.hosts);
   int number = 0;
   ExpectedEtab expected;
   for (const auto& line : split_lines(etab)) {

@@ -179,22 +179,6 @@ std::optional<NameFact> find_unknown_netgroup(sys::System& system, const std::st
   return is_unknown ? std::optional(NameFact{}) : std::nullopt;
 }
 
-/// Returns the facts about the names in the text of a hosts(5) file, by names in lower case.
-Names facts_of(std::string_view hosts) {
-  Names facts;
-  for (const auto& line : split_lines(hosts)) {
-    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
-    for (std::size_t i = 1; i < words.size() && !canonical_address(words[0]).empty(); ++i) {
-      auto& fact = facts[lower_case(words[i])];
-      if (fact.addresses.empty())
-        fact.canonical = words[1];
-      if (std::ranges::count(fact.addresses, words[0]) == 0)
-        fact.addresses.emplace_back(words[0]);
-    }
-  }
-  return facts;
-}
-
 /// True if name lookups of this host read /etc/hosts before anything else.
 bool begins_with_files(sys::System& system) {
   const auto text = system.entry({.path = "/etc/nsswitch.conf", .follow = true, .read_bytes = 65536}).content;
@@ -232,6 +216,21 @@ std::set<std::string> canonical_names(const Names& names) {
 }
 
 } // namespace
+
+Names facts_in_hosts(std::string_view hosts) {
+  Names facts;
+  for (const auto& line : split_lines(hosts)) {
+    const auto words = split_words(std::string_view(line).substr(0, line.find('#')));
+    for (std::size_t i = 1; i < words.size() && !canonical_address(words[0]).empty(); ++i) {
+      auto& fact = facts[lower_case(words[i])];
+      if (fact.addresses.empty())
+        fact.canonical = words[1];
+      if (std::ranges::count(fact.addresses, words[0]) == 0)
+        fact.addresses.emplace_back(words[0]);
+    }
+  }
+  return facts;
+}
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
   // On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
@@ -287,7 +286,7 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
                (canonical_address(entry.client).empty() || has_scope(entry.client)))
         names.insert(entry.client);
   // What /etc/hosts answers needs no time of the budget, which a name server that does not answer would use up.
-  const auto by_hosts = begins_with_files(system) ? facts_of(facts.hosts) : Names();
+  const auto by_hosts = begins_with_files(system) ? facts_in_hosts(facts.hosts) : Names();
   for (const auto& name : names)
     if (const auto fact = by_hosts.find(lower_case(name)); fact != by_hosts.end())
       facts.names.emplace(name, fact->second);

@@ -39,6 +39,9 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
                               const std::vector<std::string>& more_directories = {}, const Names& known = {},
                               bool with_names = true);
 
+/// Returns the facts about the names in the text of a hosts(5) file, by names in lower case. A line without a valid
+/// address has none, as for the resolver.
+Names facts_in_hosts(std::string_view hosts);
 /// Returns the addresses and the canonical name by `getent ahosts`; nullopt without an answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);
 /// Returns the number of the group. Errors: `not_found` with the name; `timeout` after 5 s.
