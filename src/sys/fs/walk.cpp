@@ -264,9 +264,10 @@ std::string Walked::text() const {
 }
 
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
-  // ESTALE: another host has replaced a directory that this host has in its cache. The error makes the kernel drop it
-  // from the cache, and the kernel's own path walks are also repeated.
-  constexpr int k_most_walks = 3;
+  // ESTALE: another host has replaced what this host has in its cache, or has just looked up. The error makes the
+  // kernel drop it from the cache, and the kernel's own path walks are also repeated. A link that is replaced all the
+  // time can be lost between LOOKUP and READLINK of several walks.
+  constexpr int k_most_walks = 16;
   if (root < 0)
     return tl::unexpected(WalkError{.error_number = errno, .path = std::string(path), .reason = {}, .resolved = {}});
   auto walked = Walk(root, path, rule).run();
