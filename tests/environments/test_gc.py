@@ -17,6 +17,7 @@ import pytest
 
 from environmentslab.environment import killed_at, let_others_through
 from environmentslab.store import USER, Store, as_user, give_to, imports, read_until, state
+from environmentslab.waiting import waiting
 
 
 def test_requirement_3_rollback_there_and_back(store: Store) -> None:
@@ -225,18 +226,13 @@ def test_jobs_of_a_container_with_the_name_of_this_host(store: Store) -> None:
     uses = store.path / ".generations/llm/uses"
     container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     command = [*container, os.environ["SHAREFS_BIN"], "--config", store.config, "conda", "run", "llm", "--", "python"]
-    with subprocess.Popen(
-        [*command, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as job:
-        assert job.stdin and job.stdout
-        job.stdout.readline()
+    with waiting(*command):
         (note,) = uses.iterdir()
         store.update("echo 2 > $CONDA_PREFIX/number")
         store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
         assert list(uses.iterdir()) == [note] and [one["number"] for one in store.generations()] == [1, 2]
         if os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE:  # elsewhere it is not known which are running
             assert "SF320" not in store.sharefs("conda", "list").stderr
-        job.stdin.write(b"\n")
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     if os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE:
         assert list(uses.iterdir()) == [] and [one["number"] for one in store.generations()] == [2]
@@ -301,16 +297,12 @@ def test_a_taken_back_update_leaves_what_jobs_run_in(store: Store) -> None:
 
 
 def test_gc_keeps_what_runs_without_conda_run(store: Store) -> None:
-    busy = [store.generation(1) / "bin/python", "-c", "print(flush=True); input()"]
-    with subprocess.Popen(busy, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        assert running.stdout
-        running.stdout.readline()
+    with waiting(store.generation(1) / "bin/python") as pid:
         for number in (2, 3):
             store.update(f"echo {number} > $CONDA_PREFIX/number")
         said = store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes").stderr
-        assert f"used by process {running.pid} on " in said
+        assert f"used by process {pid} on " in said
         assert [one["number"] for one in store.generations()] == [1, 3]
-        running.communicate(b"\n")
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     assert [one["number"] for one in store.generations()] == [3]
 

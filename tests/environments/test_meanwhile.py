@@ -17,6 +17,7 @@ import pytest
 from environmentslab.environment import contents, killed_at, let_others_through
 from environmentslab.shared import Shared, run_tool
 from environmentslab.store import Store, imports, read_until
+from environmentslab.waiting import waiting
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, and act as another user")
 
@@ -164,15 +165,12 @@ def bound(what: Path, at: Path) -> Iterator[None]:
 def test_gc_keeps_what_runs_by_another_path_to_the_store(store: Store) -> None:
     with bound(store.path, store.path.parent / "seen"):
         program = store.path.parent / "seen/.generations/llm/0001/bin/python"
-        with subprocess.Popen([program, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-            assert running.stdout
-            running.stdout.readline()
-            assert os.readlink(f"/proc/{running.pid}/exe").startswith(str(store.path.parent / "seen"))
+        with waiting(program) as pid:
+            assert os.readlink(f"/proc/{pid}/exe").startswith(str(store.path.parent / "seen"))
             store.update("echo 2 > $CONDA_PREFIX/number")
             said = store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes").stderr
-            assert f"used by process {running.pid} on " in said
+            assert f"used by process {pid} on " in said
             assert [one["number"] for one in store.generations()] == [1, 2]
-            running.communicate(b"\n")
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     assert [one["number"] for one in store.generations()] == [2]
 
@@ -251,12 +249,9 @@ def test_undo_of_a_share_names_those_who_use_it(shared: Shared) -> None:
     text = shared.config.read_text()
     at = text.index("  homes: ")
     shared.config.write_text(f"{text[:at]}  homes: [{text[at:].removeprefix('  homes: ').strip()}, {{users: [daemon], conda: {other}}}]\n")
-    with subprocess.Popen([shared.stable / "bin/python", "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        assert running.stdout
-        running.stdout.readline()
+    with waiting(shared.stable / "bin/python") as pid:
         shown = shared.run("undo", journal_id(said), "--dry-run").stdout
         assert f"the links of daemon to {shared.stable} lead nowhere then" in shown, shown
-        assert f"env is used by process {running.pid} on " in shown, shown
-        running.communicate(b"\n")
+        assert f"env is used by process {pid} on " in shown, shown
     shown = shared.run("undo", journal_id(said), "--dry-run").stdout
     assert "is used by" not in shown

@@ -15,6 +15,7 @@ import pytest
 
 from environmentslab.environment import contents, holders, killed_at, kinds, let_others_through
 from environmentslab.shared import Shared, run_tool
+from environmentslab.waiting import waiting
 
 
 def write_modes(prefix: Path) -> list[str]:
@@ -172,13 +173,8 @@ def test_requirement_10_what_others_could_not_use_is_refused(shared: Shared, spo
 
 
 def test_requirement_10_an_environment_in_use_is_refused(shared: Shared) -> None:
-    busy = subprocess.Popen([shared.source / "bin/python", "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert busy.stdout
-    busy.stdout.readline()
-    try:
-        assert f"process {busy.pid}" in shared.share(expect=1).stderr
-    finally:
-        busy.communicate(b"\n")
+    with waiting(shared.source / "bin/python") as pid:
+        assert f"process {pid}" in shared.share(expect=1).stderr
     shared.share()
 
 

@@ -15,6 +15,7 @@ import pytest
 from environmentslab.environment import killed_at
 from environmentslab.shared import Shared
 from environmentslab.staging import copies, prefix, stage
+from environmentslab.waiting import waiting
 
 
 def test_the_copy_is_used_and_follows_the_generation(staged: Shared) -> None:
@@ -35,15 +36,9 @@ def test_the_copy_is_used_and_follows_the_generation(staged: Shared) -> None:
 
 def test_a_copy_that_a_command_works_with_stays(staged: Shared) -> None:
     stage(staged)
-    command = [os.environ["SHAREFS_BIN"], "--config", staged.config, "conda", "run", "env", "python", "-c", "print(flush=True); input()"]
-    job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert job.stdout
-    job.stdout.readline()
-    try:
+    with waiting(os.environ["SHAREFS_BIN"], "--config", staged.config, "conda", "run", "env", "python"):
         assert "a command works with it" in stage(staged, "--remove")
         assert copies(staged) == ["0001", "0001.complete"]
-    finally:
-        job.communicate(b"\n")
     stage(staged, "--remove")
     assert copies(staged) == []
 

@@ -1,19 +1,14 @@
 // sharefs undo: undoes a change by its journal entry.
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/support.hpp"
+#include "cli/commands/undo/inspect.hpp"
 #include "cli/execute.hpp"
 #include "cli/on_nodes.hpp"
-#include "conda/environment.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 
 namespace sharefs::cli {
@@ -73,120 +68,6 @@ Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Jo
   return latest;
 }
 
-/// Notes the files that have changed since the change: undo leaves them as they are. Only apply() would find this out
-/// otherwise.
-void note_conflicts(Context& context, plan::Plan& plan) {
-  std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>>
-      files; // the first step of each file
-  for (const auto& step : plan.steps)
-    if (const auto* file = std::get_if<plan::File>(&step.action); file && !file->actor)
-      files.try_emplace(file->path, file->before, file->after);
-  for (const auto& [path, texts] : files) {
-    const auto now = context.system.files().read_if_exists(path);
-    if (now && *now != texts.first && *now != texts.second)
-      plan.notes.push_back(
-          fmt::format("conflict: {} was {} since, and stays as it is", path, *now ? "changed" : "removed"));
-  }
-}
-
-/// Returns a target that is gone, of a link that the plan puts where a directory is or that may only lead to what is
-/// there; empty if there is none. Where the directory of the target is missing, too, its share may not be mounted.
-std::string find_gone_target(sys::System& system, const plan::Plan& plan) {
-  std::set<std::string> made, moved; // by this plan
-  sys::EntryRequest request;
-  for (const auto& [group, why, action, stays, bookkeeping, stays_deleted] : plan.steps) {
-    const auto* link = std::get_if<plan::Link>(&action);
-    const auto* rename = std::get_if<plan::Rename>(&action);
-    const auto* exchange = std::get_if<plan::ExchangeForLink>(&action);
-    if (rename != nullptr)
-      moved.insert(rename->from);
-    if (link != nullptr && link->after && (link->checked || moved.contains(link->path)))
-      request.queries.push_back({.path = normalize_path(*link->after, parent_path(link->path)), .follow = true});
-    if (exchange != nullptr && !exchange->reverse)
-      request.queries.push_back({.path = exchange->target, .follow = true});
-    for (auto& path : plan::touched_paths(action))
-      made.insert(std::move(path));
-  }
-  for (const auto& entry : system.entries(request))
-    if (entry.kind == sys::EntryKind::missing && !made.contains(entry.path) &&
-        entry.ancestor == parent_path(entry.resolved))
-      return entry.resolved;
-  return "";
-}
-
-/// Returns the newest older change that can be taken back and has other paths than this one; empty if there is none.
-std::string find_independent(Context& context, const JournalEntry& entry) {
-  std::set<std::string> paths;
-  const auto touches = [&paths](const plan::Step& step) {
-    return std::ranges::any_of(plan::touched_paths(step.action),
-                               [&](const auto& path) { return paths.contains(path); });
-  };
-  for (const auto& step : entry.plan.steps)
-    for (auto& path : plan::touched_paths(step.action))
-      paths.insert(std::move(path));
-  std::string found;
-  bool is_older = false;
-  if (const auto journal = journal_of(context))
-    std::ignore = journal->for_each([&](const JournalEntry& one) {
-      const bool can = !one.is_undo() && one.state != JournalState::undone && one.state != JournalState::unreadable &&
-                       !one.has_deleted() && std::ranges::any_of(one.steps, &plan::JournalStep::took_effect);
-      if (is_older && can && found.empty() && std::ranges::none_of(one.plan.steps, touches))
-        found = one.id;
-      is_older = is_older || one.id == entry.id;
-    });
-  return found;
-}
-
-/// Refuses a plan that would leave a link to nothing, for example to a generation that `conda gc` has deleted since.
-Result<void> check_targets(Context& context, const JournalEntry& entry, const plan::Plan& plan) {
-  const auto gone = find_gone_target(context.system, plan);
-  if (gone.empty())
-    return {};
-  const auto other = find_independent(context, entry);
-  return fail(ErrorCode::conflict,
-              fmt::format("`{}` ({}) cannot be taken back: {} is gone", entry.command, entry.id, gone),
-              other.empty() ? "`sharefs undo --list` shows all changes"
-                            : fmt::format("`{}` takes back the newest one before it that does not depend on it",
-                                          undo_command(context, other)));
-}
-
-/// Adds notes about those who link to a shared environment whose path the plan removes, or work with it.
-void note_users(Context& context, plan::Plan& plan) {
-  const auto config = context.config_if_any();
-  if (!config || *config == nullptr || !(*config)->conda)
-    return;
-  std::set<std::string> back; // users who get their own directory back
-  for (const auto& step : plan.steps)
-    if (const auto* exchange = std::get_if<plan::ExchangeForLink>(&step.action); exchange && exchange->actor)
-      back.insert(exchange->actor->user.name);
-  std::vector<std::string> notes;
-  for (const auto& step : plan.steps) {
-    const auto* link = std::get_if<plan::Link>(&step.action);
-    const auto name = link != nullptr ? base_name(link->path) : "";
-    if (link == nullptr || link->after || !conda::linked_generation(name, link->before.value_or("")) ||
-        parent_path(link->path) != (*config)->conda->store)
-      continue;
-    const auto found = read_inventory(context, name);
-    for (const auto& row : found ? found->environments : std::vector<conda::ListedEnvironment>{}) {
-      auto users = row.linked_by;
-      std::erase_if(users, [&](const std::string& user) { return back.contains(user); });
-      if (!users.empty())
-        notes.push_back(fmt::format("the links of {} to {} lead nowhere then", join(users, ", "), link->path));
-      std::vector<std::string> jobs;
-      for (const auto& job : row.jobs)
-        if (job.runs != false)
-          jobs.push_back(fmt::format("process {} on {}", job.pid, job.host));
-      if (!jobs.empty())
-        notes.push_back(fmt::format("{} is used by {}: what runs keeps its generation, and finds {} no more", name,
-                                    conda::first_of(jobs), link->path));
-    }
-    if (context.system.identity().uid != 0)
-      notes.push_back(fmt::format("only root sees who else links to {}: `sudo sharefs conda list {}`", link->path,
-                                  shell_quote(name)));
-  }
-  plan.notes.insert(plan.notes.end(), notes.begin(), notes.end());
-}
-
 Result<Executed> undo_entry(Context& context, const JournalEntry& entry) {
   context.envelope.fields["undoes"] = entry.id;
   bool is_said = false;
@@ -194,9 +75,7 @@ Result<Executed> undo_entry(Context& context, const JournalEntry& entry) {
     if (!std::exchange(is_said, true))
       context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
     mounts::rebase_boot_undo(mounts::read_boot_facts(context.system), plan);
-    note_conflicts(context, plan);
-    note_users(context, plan);
-    return check_targets(context, entry, plan);
+    return inspect_undo(context, entry, plan);
   };
   return take_back(context, entry.id, inspect);
 }
