@@ -98,10 +98,14 @@ class InventoryReader {
       add(m_only, store, Availability::missing, "there is no store");
       return;
     }
+    if (m_store.error_number != 0 && m_only.empty())
+      add("", store, availability_of(m_store), "not all that it holds is known: " + reason_of(m_store));
     m_programs = running_programs(m_system);
     const auto made = stored({{.path = generations_path(store, ""), .follow = true, .list = true}}).front();
     std::set<std::string> names(m_store.names.begin(), m_store.names.end());
     names.insert(made.names.begin(), made.names.end()); // also environments whose link somebody has removed
+    if (m_store.error_number != 0 && !m_only.empty())
+      names.insert(m_only); // a name can be asked for where the directory may not be listed
     std::erase_if(
         names, [&](const std::string& name) { return name.starts_with('.') || (!m_only.empty() && name != m_only); });
     std::size_t read = 0;

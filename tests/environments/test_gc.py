@@ -281,6 +281,15 @@ def test_requirement_1_what_somebody_has_removed_comes_back(store: Store, lost: 
     assert imports(store.env).strip() == str(store.env)
 
 
+def test_a_store_that_may_be_entered_and_not_listed_is_not_empty(store: Store) -> None:
+    give_to(store, "root", "games")
+    store.path.chmod(0o711)
+    listed = as_user(store, "conda", "list", "--json", expect=4)
+    rows = [(row["name"], row["state"]) for row in json.loads(listed.stdout)["environments"]]
+    assert ("", "unreadable") in rows, listed
+    assert json.loads(as_user(store, "conda", "list", "llm", "--json").stdout)["environments"][0]["name"] == "llm"
+
+
 def test_a_taken_back_update_leaves_what_jobs_run_in(store: Store) -> None:
     store.update("echo 2 > $CONDA_PREFIX/number")
     job = [os.environ["SHAREFS_BIN"], "--config", str(store.config), "conda", "run", "llm", "--", "python", "-c"]
