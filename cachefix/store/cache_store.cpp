@@ -65,8 +65,11 @@ std::optional<std::set<std::string>> keys_in_use(sys::System& system) {
 
 Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::string& root,
                                             std::chrono::milliseconds deadline) {
+  const auto there = system.entry({.path = root, .follow = true, .list = true}, deadline);
+  if (there.error_number != 0 && there.kind != sys::EntryKind::missing)
+    return fail(there.error());
   sys::EntryRequest request{{}, deadline};
-  for (const std::string& name : system.entry({.path = root, .follow = true, .list = true}, deadline).names)
+  for (const std::string& name : there.names)
     if (is_key(name) || is_left(name))
       for (const std::string prefix : {"/", "/.origin-"})
         request.queries.push_back({.path = root + prefix + name, .read_bytes = k_longest_origin});

@@ -167,23 +167,26 @@ class Listener {
     Deadline silence_end = deadline_in(m_request.deadline + k_silence);
     std::size_t taken = 0;
     bool more = true;
+    // The time is asked for once in each round: a thousand queues would ask for it a thousand times.
     while (!m_queue_of.empty() && more && Clock::now() < silence_end) {
       if (!asked.empty())
         child.send(asked);
       pollfd news{child.fd(), static_cast<short>(asked.empty() ? POLLIN : POLLIN | POLLOUT), 0};
       ::poll(&news, 1, poll_time(std::min(silence_end, next_end())));
       more = child.drain();
+      const auto now = Clock::now();
+      const auto end = deadline_in(m_request.deadline);
       for (;;) {
         WireReader frames(child.result().substr(taken));
         const auto frame = frames.text();
         if (!frames.ok())
           break;
         taken += sizeof(std::uint64_t) + frame.size();
-        silence_end = deadline_in(m_request.deadline + k_silence);
-        record(WireReader(frame).get<Report>());
+        silence_end = end + k_silence;
+        record(WireReader(frame).get<Report>(), end);
       }
       for (Queue& queue : m_queues)
-        if (Clock::now() >= queue.end)
+        if (now >= queue.end)
           give_up_queue(queue, {ErrorCode::timeout, no_answer(queue.step), {}, {}});
     }
     if (more && m_queue_of.empty() && !m_any_given_up) {
@@ -205,14 +208,15 @@ class Listener {
     return "no answer" + (step.empty() ? "" : " to " + step) + " within " + format_duration(m_request.deadline / 1us);
   }
 
-  void record(Report report) {
+  /// `end` is the deadline of a question that begins now.
+  void record(Report report, Deadline end) {
     const auto found = m_queue_of.find(report.index);
     if (found == m_queue_of.end())
       return;
     Queue& queue = *found->second;
     queue.step = std::move(report.step);
     if (!report.entry && queue.step.empty())
-      queue.end = deadline_in(m_request.deadline);
+      queue.end = end;
     if (!report.entry)
       return;
     m_entries[report.index] = std::move(*report.entry);

@@ -123,6 +123,8 @@ int read_all(int fd, std::string& into, std::size_t limit) {
       continue;
     if (count <= 0)
       return count == 0 ? 0 : errno;
+    if (into.size() + static_cast<std::size_t>(count) > into.capacity())
+      into.reserve(4 * into.capacity() + buffer.size()); // memory that is never written to costs nothing, a copy does
     into.append(buffer.data(), static_cast<std::size_t>(count));
     limit -= static_cast<std::size_t>(count);
   }

@@ -68,6 +68,14 @@ TEST_CASE("prune chooses by age and size, the longest unused first, and never on
   CHECK(pruned(all, {2000, std::nullopt}).empty());
 }
 
+TEST_CASE("a directory that cannot be listed is not empty") {
+  const Store store;
+  std::filesystem::create_directory_symlink(store.root / "loop", store.root / "loop");
+  sys::RealSystem system;
+  CHECK_FALSE(list_caches(system, store.root / "loop", std::chrono::seconds(5)));
+  CHECK(list_caches(system, store.root / "nothing", std::chrono::seconds(5))->empty());
+}
+
 TEST_CASE(
     "caches on disk: only directories with a key are listed; prune deletes the one that was listed, and its note") {
   namespace fs = std::filesystem;
