@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <span>
 
@@ -61,9 +62,37 @@ tl::unexpected<Error> wrong_usage(const std::string& message, const std::string&
   return fail(ErrorCode::usage, message, help_hint(path));
 }
 
+/// What people write who know the program that a command stands for, and what it is called here: exportfs(8), mount(8),
+/// umount(8), and conda's own commands.
+constexpr auto k_habits = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"conda activate", "conda's own `conda activate ENV` works once `sharefs conda link` has made the links"},
+    {"conda create", "make it with conda itself, then `sharefs conda share PATH` puts it into the store"},
+    {"conda env", "`sharefs conda list` shows the environments of the store"},
+    {"conda install", "`sharefs conda update ENV -- conda install PACKAGE` changes an environment for all"},
+    {"conda remove", "`sharefs conda update ENV -- conda remove PACKAGE` changes an environment for all"},
+    {"conda run -n", "the environment is named without an option: `sharefs conda run ENV -- COMMAND`"},
+    {"conda run -p", "the environment is named without an option: `sharefs conda run ENV -- COMMAND`"},
+    {"export -a", "did you mean `--all`?"},
+    {"export -ra", "did you mean `--all`?"},
+    {"exportfs", "did you mean `export --all`?"},
+    {"mount -a", "did you mean `--all`?"},
+    {"mount -o", "options of a mount are written in sharefs.yaml: `mounts: {NAME: {options: [...]}}`"},
+    {"mount -t", "what is mounted is written in sharefs.yaml, and named here; `sharefs init` writes one"},
+    {"umount -a", "did you mean `--all`?"},
+    {"umount -f", "did you mean `--force`?"},
+    {"umount -l", "did you mean `--lazy`?"},
+});
+
+std::string habit_hint(const std::string& words) {
+  const auto found = std::ranges::find(k_habits, words, &std::pair<std::string_view, std::string_view>::first);
+  return found == k_habits.end() ? "" : std::string(found->second);
+}
+
 /// Returns "did you mean" for an unknown command, also if its first word was forgotten (`link`).
 std::string command_hint(const std::string& path, const std::string& word) {
   auto known = next_words(path);
+  if (auto habit = habit_hint(joined(path, word)); !habit.empty())
+    return habit;
   if (path.empty() && (word == "help" || word == "version"))
     return fmt::format("write it in front of all else: `sharefs {}`", word);
   if (path.empty())
@@ -212,7 +241,9 @@ class Program {
         continue;
       const auto word = std::ranges::find_if_not(left_over, is_option);
       if (word != left_over.end() && (!is_innermost || command == nullptr)) {
-        const auto outer = is_innermost ? m_path : "";
+        // A command of the whole program that stands behind a family (`conda env`) is left to the outermost.
+        const auto family = find_row(*word) != nullptr ? m_path.substr(0, m_path.find(' ')) : "";
+        const auto outer = is_innermost ? m_path : family;
         return fail(ErrorCode::usage, fmt::format("unknown command `{}`", joined(outer, *word)),
                     command_hint(outer, *word));
       }
@@ -242,8 +273,10 @@ class Program {
     if (std::ranges::find(names, option) != names.end())
       return fail(ErrorCode::usage, fmt::format("`{}` stands in front of its command", option),
                   fmt::format("write it behind: `sharefs {} {}`", m_path, option));
-    const auto near = option.size() > k_letter ? did_you_mean_hint(option, names) : "";
-    return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
+    auto hint = habit_hint(joined(m_path, option));
+    if (hint.empty() && option.size() > k_letter)
+      hint = did_you_mean_hint(option, names);
+    return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), hint.empty() ? help_hint(m_path) : hint);
   }
 
   Result<void> check_positional(const CommandSpec& command, const std::optional<Argv>& rest) {

@@ -72,6 +72,13 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"moutn", "--all"}).message == "unknown command `moutn`");
   CHECK(refused({"conda", "lnik"}).hint == "did you mean `link`?");
   CHECK(refused({"conda", "lnik"}).message == "unknown command `conda lnik`");
+  CHECK(refused({"conda", "env", "list"}).message == "unknown command `conda env`");
+  CHECK(refused({"conda", "env", "list"}).hint.starts_with("`sharefs conda list`"));
+  CHECK(refused({"conda", "mount"}).message == "unknown command `conda mount`");
+  CHECK(refused({"conda", "install", "numpy"}).hint.starts_with("`sharefs conda update ENV --"));
+  CHECK(refused({"conda", "run", "-n", "llm", "python"}).hint.ends_with("`sharefs conda run ENV -- COMMAND`"));
+  CHECK(refused({"umount", "-f", "-l", "/x"}).hint == "did you mean `--force`?");
+  CHECK(refused({"export", "-ra"}).hint == "did you mean `--all`?");
   CHECK(refused({"mount", "--al"}).hint == "did you mean `--all`?");
   CHECK(refused({"mount", "--dryrun"}).hint == "did you mean `--dry-run`?");
   CHECK(refused({"conda"}).message == "`sharefs conda` needs a command");
