@@ -188,10 +188,16 @@ void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys
     unmount.lazy = lazy;
     const auto& copy = image->copy.tree.path;
     auto& group = groups.try_emplace(copy, copy).first->second;
+    bool goes_with_share = false;
     if (const auto* share = image->needs_share ? share_under(image->mount, table) : nullptr)
       for (const auto& step : plan.steps)
-        if (const auto* its = std::get_if<plan::Unmount>(&step.action); its != nullptr && its->target == share->target)
+        if (const auto* its = std::get_if<plan::Unmount>(&step.action);
+            its != nullptr && its->target == share->target) {
           group = step.group;
+          goes_with_share = image->is_bind() && lazy; // it cannot be reached through a dead share
+        }
+    if (goes_with_share)
+      continue;
     first.push_back({.group = group, .why = "the staged copy of " + image->name(), .action = std::move(unmount)});
   }
   plan.steps.insert(plan.steps.begin(), first.begin(), first.end());

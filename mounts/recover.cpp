@@ -133,12 +133,15 @@ class Recovery {
           fmt::format("{}: the kernel has mounted it by itself, and does so again at the next access", target));
       return;
     }
+    const auto name = shell_quote(name_of(state.point));
     for (const auto* one : mounts.below)
-      if (!sys::is_nfs(*one))
+      if (!sys::is_nfs(*one) && !m_request.staged.contains(one->target))
         return wait(state, {about(state.point, Severity::error, "SF224",
                                   fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
                                               one->target, one->fs_type, target),
-                                  "unmount it first")});
+                                  fmt::format("`sharefs umount {0} --lazy` detaches both, `sharefs {1} {0}` brings the "
+                                              "share back",
+                                              name, state.wanted ? "mount" : "undo"))});
     // A mount that the server may refuse to mount again is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
     auto refusals = preflight(point, m_request.seen.server(point));
@@ -152,6 +155,8 @@ class Recovery {
     // The mounts below it were detached together with it, and are mounted again, the outer ones first. Their mount
     // points may be missing, because the directory was often made anew on the server.
     for (auto one = mounts.below.rbegin(); one != mounts.below.rend(); ++one) {
+      if (!sys::is_nfs(**one))
+        continue;
       for (const auto& path : paths_below(target, (*one)->target))
         m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
                           plan::make_directory(path));

@@ -46,6 +46,9 @@ struct RecoveryRequest {
   Observation seen;
   std::map<std::string, std::vector<Health>> checks; ///< the health that each check found, by target
   std::map<std::string, HolderReport> holders;       ///< the processes that use broken mounts, by target
+  /// Staged copies that are mounted over directories of shares. They are detached with their share, and the caller
+  /// mounts them again.
+  std::set<std::string> staged = {};
   bool force = false;
   bool moved = false; ///< also recover mounts that hang at an address that their server has left
 };

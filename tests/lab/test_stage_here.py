@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from sharefslab import Cluster, Host, wait_until
-from sharefslab.product import CONFIG_PATH, SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs
+from sharefslab.product import CONFIG_PATH, SHARE, config_text, document, done, export_and_mount, mount_lines, sharefs, state_of
 from staging import DATASET, STAGED, bound, messages, sums
 
 # The node hears soon of what is changed on the server.
@@ -60,6 +60,14 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     assert mount_lines(node) and not bound(node)
     done(node, "conda", "stage", "--mount", "--yes")
     assert bound(node)
+
+    # the share is stale, and the copy lies over its directory
+    cluster.remake_filesystem("server")
+    cluster.server.run(f"chmod 2777 /srv/share && mkdir -p /srv/share/datasets/c4 && echo 1 >/srv/share/datasets/c4/one", check=True)
+    wait_until(lambda: state_of(node) == "stale", what="the client notices that its handle is stale")
+    assert "--lazy" in sharefs(node, "umount", "--all", "--yes").err
+    done(node, "recover", "--all", "--yes", timeout=240)
+    assert state_of(node) == "healthy" and bound(node)
 
     # its image by another loop device: what lay there before goes
     copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]

@@ -48,7 +48,8 @@ Result<void> unmount_in_child(const UnmountCall& call) {
   const int flags = UMOUNT_NOFOLLOW | (call.force ? MNT_FORCE : 0) | (call.lazy ? MNT_DETACH : 0);
   const auto above = walk_from("/", parent_path(call.target), {.links = Links::none});
   if (!above)
-    return fail(ErrorCode::conflict, above.error().message);
+    return fail(ErrorCode::conflict, above.error().message,
+                "if it lies on a mount that is dead, `sharefs umount --lazy` of that one detaches both");
   if (!above->is_directory())
     return fail(unmount_error(call, ENOTDIR));
   if (::fchdir(above->fd.get()) == 0 && ::umount2(base_name(call.target).c_str(), flags) == 0)

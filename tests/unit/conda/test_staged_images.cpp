@@ -42,10 +42,10 @@ struct ImageMachine : FakeHomes {
     share.fs_type = "nfs4";
     return sys::MountTable({root, share});
   }
-  static plan::Plan unmounting_with_share(const std::vector<StagedImage>& images) {
+  static plan::Plan unmounting_with_share(const std::vector<StagedImage>& images, bool lazy = false) {
     plan::Plan plan;
     plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
-    unmount_staged(images, false, with_share(), plan);
+    unmount_staged(images, lazy, with_share(), plan);
     return plan;
   }
   static std::vector<std::string> words(const plan::Plan& plan) {
@@ -149,6 +149,9 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     CHECK(ImageMachine::words(plan) ==
           Words{"unmount /data/share/c4", "unmount " + machine.copy, "unmount /data/share"});
     CHECK(std::ranges::all_of(plan.steps, [](const plan::Step& step) { return step.group == "/data/share"; }));
+    // It cannot be reached through a dead share, and is detached with it.
+    CHECK(ImageMachine::words(ImageMachine::unmounting_with_share(found, true)) ==
+          Words{"unmount " + machine.copy + " (lazy)", "unmount /data/share"});
   }
 }
 

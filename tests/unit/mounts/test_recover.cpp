@@ -28,6 +28,7 @@ struct Host {
   std::vector<MountPoint> wanted{share()};
   std::map<std::string, std::vector<Health>> looks;
   std::map<std::string, HolderReport> holders;
+  std::set<std::string> staged = {};
 
   explicit Host(int error_number, const std::string& more = "") {
     system.machine.mounts = test::table_of(
@@ -43,7 +44,7 @@ struct Host {
     request.others = request.want_access = request.targets = true;
     const auto seen = probe(system, request);
     REQUIRE(seen.has_value());
-    return plan_recovery({*seen, looks, holders, force});
+    return plan_recovery({*seen, looks, holders, staged, force});
   }
 };
 
@@ -227,6 +228,12 @@ TEST_CASE("a mount below a stale one that must wait waits with it") {
   const auto plan = machine.plan();
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF222"));
+}
+
+TEST_CASE("a staged copy over a directory of a stale share goes with it, and is not mounted as a share") {
+  Host machine(ESTALE, "51 50 7:0 / /data/share/c4 ro - squashfs /dev/loop0 ro\n");
+  machine.staged = {"/data/share/c4"};
+  CHECK(actions_of(machine.plan().plan).size() == 2);
 }
 
 TEST_CASE("something else below a stale mount is not lost") {

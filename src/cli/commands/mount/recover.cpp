@@ -44,6 +44,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   auto recovery = probe_recovery(context, std::move(seen));
   recovery.force = arguments.flag("force");
   recovery.moved = arguments.flag("moved");
+  recovery.staged = staged_binds(staged_images(context, config));
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
   report_holders_of_different(context, recovery.seen);
