@@ -25,8 +25,13 @@ bool meets(OptionUse use, const std::string& asked, const std::string& actual) {
   case OptionUse::exact:
   case OptionUse::first_mount:
     return asked == actual;
-  case OptionUse::at_most:
-    return parse_count(actual) <= parse_count(asked);
+  case OptionUse::at_most: {
+    constexpr std::uint64_t k_least = 1024, k_instead = 4096; // nfs(5): a smaller value is replaced
+    const auto most = parse_count(asked);
+    return parse_count(actual) <= (most < k_least ? k_instead : most);
+  }
+  case OptionUse::one_of:
+    return contains(split(asked, ':'), actual);
   case OptionUse::version:
     return asked == actual || (asked == "4" && actual.starts_with("4."));
   case OptionUse::transport:

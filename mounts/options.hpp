@@ -15,6 +15,7 @@ enum class OptionUse {
   // Properties of the mount; they are compared with mountinfo:
   exact,
   at_most,     ///< negotiated: a lower value is right, because the server may have lowered it
+  one_of,      ///< one of a list with `:` is right, as the server offers it
   version,     ///< for `4` the versions 4.0, 4.1 and 4.2 are right
   transport,   ///< for tcp also tcp6 is right
   first_mount, ///< the first mount of the server decides: a difference is reported, but is no fault

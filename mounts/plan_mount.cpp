@@ -122,8 +122,9 @@ void add_directories(plan::Plan& plan, const MountState& state, const std::strin
              plan::make_directory(path));
   }
   // Files that are written while nothing is mounted would be on this host's own disk, and hidden later. If the mount
-  // comes back at boot, such a write can only be a mistake. A target below another mount is not on the own disk.
-  if (outer.empty() && point.boot != BootWay::none && !target->shared)
+  // comes back at boot, such a write can only be a mistake. A target below another mount is not on the own disk. Where
+  // files lie already, they are used, and would stay unchangeable if the mount fails.
+  if (outer.empty() && point.boot != BootWay::none && !target->shared && target->names.empty())
     plan.add(point.target, "while nothing is mounted there",
              exists ? plan::SetImmutable{point.target, true, target->device, target->inode}
                     : plan::SetImmutable{point.target});

@@ -82,9 +82,14 @@ std::optional<Complaint> below_root_rule(std::string_view text) {
 }
 
 std::optional<Complaint> mount_point_rule(std::string_view text) {
-  // What this host boots from and runs, sharefs.yaml and the journal are among it.
-  constexpr std::string_view k_of_system = "/etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /var/lib";
-  if (contains(split_words(k_of_system), std::string(text)))
+  // What this host boots from and runs. Programs, sharefs.yaml and the journal are among it. Sites mount /home, /opt,
+  // /usr/local, and directories below /etc and /var.
+  constexpr std::string_view k_of_system = "/etc /usr /run /root /tmp /var /var/cache /var/lib /var/log /var/tmp";
+  constexpr std::string_view k_with_all_below =
+      "/bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib /usr/lib64 /boot /dev /proc /sys /etc/exports.d /etc/sharefs "
+      "/etc/systemd /var/lib/dpkg /var/lib/nfs /var/lib/rpm /var/lib/sharefs /var/lib/systemd";
+  if (contains(split_words(k_of_system), std::string(text)) ||
+      std::ranges::any_of(split_words(k_with_all_below), [&](const auto& one) { return is_under(text, one); }))
     return Complaint{"would hide a directory of the system", "choose a directory of its own, as /data/share"};
   return below_root_rule(text);
 }

@@ -8,7 +8,7 @@ import pytest
 
 from sharefslab import Cluster, Job, wait_until
 from sharefslab.nfs import exported_clients
-from sharefslab.product import EXPORTS_FILE, configure, document, done, etc_digest, mount_lines, sharefs
+from sharefslab.product import EXPORTS_FILE, SHARE, configure, document, done, etc_digest, mount_lines, sharefs
 
 MOST_STEPS = 30
 
@@ -133,6 +133,22 @@ def test_ctrl_c_ends_after_the_running_step(lab: Cluster) -> None:
     assert lab.server.exists(EXPORTS_FILE)
     done(lab.server, "undo", "--yes")
     assert etc_digest(lab.server) == before
+
+
+def test_what_somebody_mounts_meanwhile_is_not_mounted_twice(lab: Cluster) -> None:
+    """move_mount(2) accepts the second mount that mount(2) refuses: a boot entry and the daemon, as the server returns."""
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    node = lab["node1"]
+    wait = "touch /tmp/begun; for turn in $(seq 1200); do [ -e /tmp/go ] && break; sleep 0.05; done"
+    node.write_file("/lab-slow/mount.nfs", f'#!/bin/sh\n{wait}\nexec /tmp/real "$@"\n', mode=0o755)
+    node.run("cp /usr/sbin/mount.nfs /tmp/real; mount --bind /lab-slow/mount.nfs /usr/sbin/mount.nfs", check=True)
+    job = node.start("exec sharefs mount --all --yes")
+    wait_until(lambda: node.exists("/tmp/begun"), what="mount.nfs is running")
+    node.run(f"/tmp/real 10.77.0.1:/srv/share {SHARE} && touch /tmp/go", check=True)
+    ended = job.wait(60)
+    assert ended.returncode == 1 and "something else was mounted there meanwhile" in ended.err, ended
+    assert len(mount_lines(node)) == 1
 
 
 def test_ctrl_c_ends_a_mount_that_hangs(lab: Cluster) -> None:

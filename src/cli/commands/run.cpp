@@ -6,6 +6,7 @@
 #include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/up/part.hpp"
 #include "conda/running.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"
@@ -104,9 +105,11 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
                               context.host.working_directory};
   auto found = mounts::check_launch_mounts(context.system, expected, launch, k_mount_deadline);
   if (!found.empty()) { // who we are takes long to find out, and matters on a server only
-    for (const auto& point : mount_points(context.system, config))
-      if (point.is_in_place())
-        std::erase_if(expected, [&](const mounts::Expected& one) { return one.target == point.target; });
+    const auto here = config == nullptr ? std::vector<mounts::MountPoint>() : mounts_for_host(context.system, *config);
+    std::erase_if(expected, [&](const mounts::Expected& one) {
+      const auto point = std::ranges::find(here, one.target, &mounts::MountPoint::target);
+      return point == here.end() ? !one.name.empty() : point->is_in_place();
+    });
     found = mounts::check_launch_mounts(context.system, expected, launch, k_mount_deadline);
   }
   const bool elsewhere = starts_elsewhere(context, decision);

@@ -24,7 +24,6 @@
 #include <netdb.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -165,13 +164,18 @@ Result<Completed> run_mount_nfs(const MountCall& call) {
   return done;
 }
 
+/// Returns the number of the visible mount at the path; 0: there is none, or it is not known.
+int mount_at(const std::string& target) {
+  const auto table = MountWatch().current();
+  const auto* mount = table ? table->at(target) : nullptr;
+  return mount == nullptr ? 0 : mount->id;
+}
+
 Error not_isolated(int error_number) {
   return errno_error(error_number, "cannot make a mount namespace", "in a container, mounting needs CAP_SYS_ADMIN");
 }
 
 Result<void> mount_in_child(const MountCall& call) {
-  // If sharefs is killed, this child must end as well: it could mount on top of the mount that the next sharefs makes.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (call.fs_type == k_bind)
     return bind_in_child(call);
   if (call.fs_type == k_remount)
@@ -183,6 +187,7 @@ Result<void> mount_in_child(const MountCall& call) {
   TRY(check_server(call));
   start_lock_service(call);
   TRY_ASSIGN(const auto target, open_directory(call.target));
+  const int before = mount_at(call.target);
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   // The mounts are slaves, not private, so that this namespace does not keep mounts alive that others end meanwhile.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
@@ -206,6 +211,10 @@ Result<void> mount_in_child(const MountCall& call) {
   if (!tree || ::setns(ours.get(), CLONE_NEWNS) != 0)
     return fail(errno_error(tree ? errno : error, "cannot take the mount to " + call.target,
                             error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
+  // The kernel accepts a second mount on the same directory from move_mount(2), where mount(2) refuses the same source.
+  if (mount_at(call.target) != before)
+    return fail(ErrorCode::conflict, call.target + ": something else was mounted there meanwhile; nothing was mounted",
+                "run `sharefs status`, then the command again if it is still needed");
   return attach(tree, target, call);
 }
 

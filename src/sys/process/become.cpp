@@ -39,6 +39,9 @@ int become(const User& as, unsigned kept) {
   // a directory has only from the set-group-id bit of its parent.
   if (as.uid == ::geteuid() && (as.gid == ::getegid() || as.uid != 0))
     return 0;
+  int with_parent = 0; // setresuid(2) clears the signal by which this process ends with its parent
+  ::prctl(PR_GET_PDEATHSIG, &with_parent);
+  const pid_t parent = ::getppid();
   // The child leaves root's session keyring, which may hold Kerberos keys, for example. An error is ignored: a kernel
   // without keyrings has no keys to protect.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
@@ -52,6 +55,9 @@ int become(const User& as, unsigned kept) {
     return errno;
   if (const int error = set_capabilities(kept); error != 0)
     return error;
+  ::prctl(PR_SET_PDEATHSIG, with_parent);
+  if (with_parent != 0 && ::getppid() != parent)
+    return ESRCH;
   constexpr auto k_keep = static_cast<uid_t>(-1);
   return as.uid != 0 && ::setresuid(k_keep, 0, k_keep) == 0 ? EPERM : 0;
 }

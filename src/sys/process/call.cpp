@@ -5,12 +5,17 @@
 #include "base/try.hpp"
 #include "sys/process/child.hpp"
 
+#include <unistd.h>
+
 namespace sharefs::sys {
 
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
                              const std::function<std::string()>& work, const std::function<bool()>& given_up) {
   const Deadline end = deadline_in(deadline);
-  const auto send = [&work](int fd) {
+  // Otherwise a child that hangs would act after sharefs has ended, without its lock and its journal.
+  const auto send = [&work, parent = ::getpid()](int fd) {
+    if (!end_with(parent))
+      return;
     std::string bytes;
     try {
       bytes = work();

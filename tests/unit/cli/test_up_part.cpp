@@ -101,6 +101,24 @@ TEST_CASE("a mount of a server that the file does not describe is every host's",
   CHECK(find_part(host.system, *config).mounts.size() == 1);
 }
 
+TEST_CASE("a mount that is missing because it is for other hosts is no fault here", "[up]") {
+  Cluster host("gpu2", "10.0.0.2");
+  auto config = cluster("10.0.0.3"); // the only mount of the file: then it is the file that forgets this host
+  mounts::MountState state;
+  state.point = mounts_for_host(host.system, config).front();
+  std::vector states{state};
+  leave_out_elsewhere(host.system, &config, states);
+  CHECK(states.size() == 1);
+  auto& other = config.mounts.emplace_back(config.mounts.front());
+  std::tie(other.name, other.server, other.at) = std::tuple("other", "nas", "/other");
+  states.front().health = mounts::Health::hung;
+  leave_out_elsewhere(host.system, &config, states);
+  CHECK(states.size() == 1);
+  states.front().health = mounts::Health::missing;
+  leave_out_elsewhere(host.system, &config, states);
+  CHECK(states.empty());
+}
+
 TEST_CASE("a file without servers and mounts has a part for every host", "[up]") {
   Cluster host("node", "10.0.0.2");
   const auto config = config::parse("version: 1\ncaches: {local: /local}\n", "f");

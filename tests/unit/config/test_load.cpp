@@ -218,12 +218,14 @@ TEST_CASE("nothing is mounted over what the system runs on") {
   const auto at = [](const std::string& path) {
     return parse("version: 1\nmounts: {m: {from: \"h.x:/x\", at: " + path + "}}\n", "f");
   };
-  for (const auto* path : {"/etc", "/usr", "/var/lib", "/proc"}) {
+  for (const auto* path : {"/etc", "/usr", "/var/lib", "/proc", "/proc/x", "/usr/bin", "/etc/systemd/system", "/tmp",
+                           "/var/log", "/var/lib/sharefs", "/root"}) {
     INFO(path);
     REQUIRE_FALSE(at(path));
     CHECK(at(path).error().message.find("`at` would hide a directory of the system") != std::string::npos);
   }
-  for (const auto* path : {"/home", "/opt", "/usr/local", "/var/lib/data", "/tmp/x"})
+  for (const auto* path : {"/home", "/opt", "/usr/local", "/usr/local/bin", "/var/lib/data", "/tmp/x",
+                           "/etc/grid-security", "/var/spool/mail", "/root/work"})
     CHECK(at(path));
 }
 

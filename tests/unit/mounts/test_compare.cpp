@@ -32,6 +32,9 @@ TEST_CASE("options that mountinfo spells otherwise are the same") {
       {"ro", k_v42_super, "ro,relatime"}, // of the mount point, not of the superblock
       {"nosuid,nodev,noexec", k_v42_super, "rw,nosuid,nodev,noexec,relatime"},
       {"unknownoption", k_v42_super, "rw"},
+      {"sec=krb5:sys", "rw,vers=4.2,hard,sec=sys", "rw"}, // one of them
+      {"rsize=500", "rw,vers=4.2,hard,rsize=4096", "rw"}, // what the kernel takes instead
+      {"dirsync,norelatime,nostrictatime", k_v42_super, "rw,relatime"},
   }));
   CAPTURE(row.asked);
   CHECK(describe(compare_options(parse_options({row.asked}), entry(row.super, row.options))).empty());
@@ -56,6 +59,7 @@ TEST_CASE("differences are told") {
       {"actimeo=1", k_v42_super, "rw", "(acregmin=3),(acregmax=60),(acdirmin=30),(acdirmax=60) instead of actimeo=1"},
       {"actimeo=3,acregmax=60,acdirmax=60", k_v42_super, "rw", "(acdirmin=30) instead of actimeo=3"},
       {"rsize=65536", k_v42_super, "rw", "rsize=262144 instead of rsize=65536"},
+      {"sec=krb5:krb5i", "rw,vers=4.2,hard,sec=sys", "rw", "sec=sys instead of sec=krb5:krb5i"},
       {"nosuid", k_v42_super, "rw,relatime", "(suid) instead of nosuid"},
       {"nosuid", k_v42_super, "rw,nosuid,noexec", "noexec instead of exec"}, // nobody asked for it
       {"soft,timeo=100", k_v42_super, "rw", "hard instead of soft, timeo=600 instead of timeo=100"},
@@ -70,6 +74,7 @@ TEST_CASE("nconnect is decided by the first mount: told, no fault") {
   REQUIRE(differences.size() == 1);
   CHECK(describe(differences) == "nconnect=4 instead of nconnect=8");
   CHECK_FALSE(has_faults(differences));
+  CHECK_FALSE(has_faults(compare_options(parse_options({"noresvport"}), entry(k_v42_super))));
   CHECK(describe(compare_options(parse_options({"nconnect=4"}), entry(k_v3_super))) ==
         "(nconnect=1) instead of nconnect=4");
 }

@@ -229,6 +229,14 @@ TEST_CASE("where a mount is to come back at boot, nobody writes below it meanwhi
   CHECK(plan.plan.steps[1].action == plan::Action(plan::SetImmutable{"/data/share"}));
   CHECK(std::holds_alternative<plan::Mount>(plan.plan.steps[2].action));
 
+  // Files of this host that lie there are used, and are left to their owners.
+  system.machine.entries["/data/share"] = test::answered();
+  system.machine.entries["/data/share"].names = {"notes"};
+  const auto over_files = plan_on(system, {request});
+  REQUIRE(over_files.plan.steps.size() == 1);
+  CHECK(std::holds_alternative<plan::Mount>(over_files.plan.steps[0].action));
+  system.machine.entries.erase("/data/share");
+
   // On another share there is no such flag, and root may be nobody.
   system.machine.mounts = test::table_of(nfs_line(50, 1, "/data", "storage1:/mnt/outer"));
   const auto inner = plan_on(system, {request});

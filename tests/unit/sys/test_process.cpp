@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
+#include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -11,6 +12,8 @@
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -304,6 +307,34 @@ TEST_CASE("a process can run as another user") {
   }
   REQUIRE(done);
   CHECK(done->out == "65534\n65534\n65534\n/nonexistent nobody\n");
+}
+
+TEST_CASE("what works for sharefs ends with it, also as another user") {
+  const bool as_another = GENERATE(false, true) && ::geteuid() == 0;
+  const test::TemporaryDirectory directory;
+  const auto note = directory / "pid";
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); // the child that is left behind becomes ours
+  const pid_t sharefs = ::fork();
+  if (sharefs == 0) {
+    std::ignore = call(std::nullopt, k_enough, [&]() -> Result<void> {
+      std::ofstream said(note);
+      if (as_another && become(test::nobody()) != 0)
+        return {};
+      ::alarm(60);
+      said << ::getpid() << std::endl;
+      for (;;)
+        ::pause();
+    });
+    ::_exit(0);
+  }
+  pid_t child = 0;
+  REQUIRE(becomes_true([&] { return static_cast<bool>(std::ifstream(note) >> child); }));
+  ::kill(sharefs, SIGKILL);
+  int status = 0;
+  REQUIRE(::waitpid(sharefs, &status, 0) == sharefs);
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST_CASE("call hands back bytes and errors") {

@@ -13,6 +13,7 @@
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/commands/up/on_mounts.hpp"
+#include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
@@ -174,11 +175,12 @@ void examine_mounts(const PartInput& input, Part& part) {
   request.others = request.want_access = request.targets = true;
   request.server_deadline = input.how.timeout;
   request.path_deadline = std::min(input.how.timeout, mounts::k_recovery_deadline);
-  const auto seen = observe(context, request);
+  auto seen = observe(context, request);
   if (!seen) {
     part.found.push_back(failure("mounts", seen.error()));
     return;
   }
+  leave_out_elsewhere(context.system, input.config, seen->states);
   if (!seen->states.empty())
     part.seen = count_of(seen->states.size(), "mount");
   part.found = mounts::diagnose_host(context.system, *seen, readers(context), request.path_deadline);

@@ -4,6 +4,7 @@
 #include "base/visible.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/up/part.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/verify.hpp"
 #include "sys/process/exit_deadline.hpp"
@@ -95,11 +96,12 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
   request.others = config && *config == nullptr; // without a configuration every NFS mount counts
   request.servers = false;
   request.path_deadline = std::max(deadline / 2, deadline - k_margin);
-  const auto seen = config ? mounts::probe(context.system, request) : fail(config.error());
+  auto seen = config ? mounts::probe(context.system, request) : fail(config.error());
   if (!seen) {
     say(std::string("sharefs: ") + fit_bytes(visible(seen.error().message), k_health_bytes - 9));
     return k_exit_unknown;
   }
+  leave_out_elsewhere(context.system, *config, seen->states);
   add_states(context, seen->states);
   say(health_line(seen->states));
   return std::ranges::all_of(seen->states, is_healthy) ? k_exit_ok : k_exit_failed;
@@ -117,7 +119,8 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   request.wanted = mount_points(context.system, config);
   request.others = true;
   request.path_deadline = request.server_deadline = timeout;
-  TRY_ASSIGN(const auto seen, observe(context, request));
+  TRY_ASSIGN(auto seen, observe(context, request));
+  leave_out_elsewhere(context.system, config, seen.states);
 
   add_states(context, seen.states);
   context.console.show(table_of(seen.states));

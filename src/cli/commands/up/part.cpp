@@ -112,6 +112,24 @@ HostPart find_part(sys::System& system, const config::Config& config) {
   return part;
 }
 
+std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config) {
+  auto part = find_part(system, config);
+  const bool is_named = !part.mounts.empty() || !part.own.servers.empty();
+  return is_named ? std::move(part.mounts) : mount_points(system, &config);
+}
+
+void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states) {
+  const auto is_missing = [](const mounts::MountState& state) {
+    return state.wanted && state.health == mounts::Health::missing;
+  };
+  if (config == nullptr || std::ranges::none_of(states, is_missing))
+    return;
+  const auto points = mounts_for_host(system, *config);
+  std::erase_if(states, [&](const mounts::MountState& state) {
+    return is_missing(state) && std::ranges::find(points, state.point.name, &mounts::MountPoint::name) == points.end();
+  });
+}
+
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part) {
   if (!part.own.servers.empty() || !part.mounts.empty() || (config.servers.empty() && config.mounts.empty()))
     return {};

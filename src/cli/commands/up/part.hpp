@@ -4,6 +4,7 @@
 #include "cli/context.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/mount_point.hpp"
+#include "mounts/state.hpp"
 
 #include <chrono>
 #include <optional>
@@ -22,6 +23,12 @@ struct HostPart {
 /// and about a server that the file does not describe; then the mount belongs to this host, and the server is asked
 /// when it is mounted.
 HostPart find_part(sys::System& system, const config::Config& config);
+
+/// Returns the mounts for this host, or all if the file does not name this host, which is a fault (check_named()).
+std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config);
+/// Removes the states of mounts that are missing because they are for other hosts. Names are resolved only if some are
+/// missing.
+void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states);
 
 /// Error `config` if the file has mounts or exports, but none for this host. It names this host, and where to add it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);

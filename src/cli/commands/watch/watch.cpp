@@ -2,6 +2,7 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/up/part.hpp"
 #include "mounts/watch/watcher.hpp"
 
 #include <ostream>
@@ -23,7 +24,7 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
   };
   const auto watch = config->watch.value_or(config::Watch{});
   mounts::watch::Settings settings{
-      mount_points(context.system, config), watch.interval, watch.recover, watch.textfile, missing_images, nullptr};
+      mounts_for_host(context.system, *config), watch.interval, watch.recover, watch.textfile, missing_images, nullptr};
   if (watch.stage)
     settings.unstaged = [fresh] { return unstaged_environments(*fresh); };
   return settings;
