@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "mounts/boot_text.hpp"
-#include "mounts/pending.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,126 +15,6 @@ namespace {
 
 constexpr const char* k_wants = "multi-user.target.wants"; ///< the directory with the links that enable our units
 constexpr const char* k_boot_group = "at boot";
-constexpr std::size_t k_most_unit_text = 64U << 10U, k_most_text = 16U << 20U;
-
-std::string unit_path(const std::string& name) {
-  return join_path(sys::k_unit_directory, name);
-}
-
-bool is_ours(std::string_view unit) {
-  return unit.starts_with(k_unit_mark);
-}
-
-/// Returns the type that mount(8) uses. If none is given, it guesses by the source (libmount's
-/// mnt_context_guess_fstype).
-std::string type_of(std::string_view type, std::string_view source) {
-  if (!type.empty() && type != "auto")
-    return std::string(type);
-  return source.starts_with("//") ? "cifs" : source.find(":/") != std::string_view::npos ? "nfs" : "";
-}
-
-/// True for storage on another machine.
-bool is_remote(const std::string& type, const std::string& source, const std::vector<std::string>& options) {
-  return sys::may_hang(type) || std::ranges::count(options, "_netdev") > 0 || source.starts_with("//") ||
-         (!source.starts_with('/') && source.find(":/") != std::string::npos);
-}
-
-void add_fstab_entries(std::string_view text, BootFacts& facts) {
-  for (const auto& line : sys::parse_fstab(text)) {
-    if (line.target == "/")
-      continue;
-    const auto options = split(line.options, ',');
-    BootEntry entry{line, BootWay::fstab, std::ranges::count(options, k_fstab_mark) > 0};
-    entry.type = type_of(line.type, line.source);
-    if ((entry.ours || sys::is_shared(entry.type, line.source)) && std::ranges::count(options, "noauto") == 0)
-      facts.entries.push_back(std::move(entry));
-    else if (is_remote(entry.type, line.source, options))
-      facts.others.push_back(std::move(entry));
-  }
-}
-
-void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
-  std::set<std::string> enabled;
-  for (const auto& link : facts.enabled)
-    enabled.insert(base_name(link));
-  for (const auto& [name, text] : facts.units) {
-    if (!name.ends_with(".mount") || name == "-.mount")
-      continue;
-    const auto target = normalize_path(unescape_unit(name.substr(0, name.rfind('.'))));
-    const auto names = unit_names(target);
-    const bool automount = enabled.contains(names.automount);
-    const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    // A masked unit is a link to /dev/null, and has no text.
-    auto unit = sys::parse_mount_unit(unit_path(name), text);
-    unit.target = target;
-    unit.type = type_of(unit.type, unit.source);
-    if (at_boot && (is_ours(text) || sys::is_shared(unit.type, unit.source)))
-      found.push_back({std::move(unit), automount ? BootWay::automount : BootWay::unit, is_ours(text)});
-  }
-}
-
-/// Splits a line of a shell script into simple commands, and these into words without quotes. Variables and other
-/// expansions stay as they are written.
-std::vector<std::vector<std::string>> shell_commands(std::string_view line) {
-  std::vector<std::vector<std::string>> commands(1);
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  const auto end_word = [&] {
-    if (std::exchange(in_word, false))
-      commands.back().push_back(std::exchange(word, {}));
-  };
-  for (const char c : line) {
-    if (quote == 0 && c == '#' && !in_word)
-      break;
-    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
-      quote = quote == 0 ? c : '\0';
-      in_word = true;
-    } else if (quote == 0 && (c == ' ' || c == '\t')) {
-      end_word();
-    } else if (quote == 0 && std::string_view(";&|()").find(c) != std::string_view::npos) {
-      end_word();
-      commands.emplace_back();
-    } else {
-      word += c;
-      in_word = true;
-    }
-  }
-  end_word();
-  return commands;
-}
-
-/// True for the program of `mount -t nfs -o OPTIONS SERVER:/path /target`, behind any words (`sudo`, `then`).
-bool is_mount_program(const std::string& word) {
-  const auto name = base_name(word);
-  return name == "mount" || name.starts_with("mount.");
-}
-
-void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
-  if ((facts.rc_mode & 0100U) == 0)
-    return; // systemd and init run it only if it is executable
-  std::string block;
-  std::size_t number = 0;
-  for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
-    ++number;
-    if (line.starts_with(k_block_begins))
-      block = line.substr(k_block_begins.size());
-    else if (line.starts_with(k_block_ends))
-      block.clear();
-    else if (const auto words = split_words(line); line.starts_with("exit") && !words.empty() && words[0] == "exit")
-      break; // at the begin of a line: what follows never runs
-    for (const auto& words : shell_commands(line)) {
-      const auto mount = read_mount_command({std::ranges::find_if(words, is_mount_program), words.end()});
-      if (!mount || (block.empty() && (!mount->target.starts_with('/') || !is_remote(mount->type, mount->source, {}))))
-        continue;
-      found.push_back(
-          {{fmt::format("{}:{}", facts.rc_path, number), mount->source,
-            block.empty() ? normalize_path(mount->target) : block, type_of(mount->type, mount->source), mount->options},
-           BootWay::rc_local,
-           !block.empty()});
-    }
-  }
-}
 
 /// The texts that make a mount point come back. If a text is empty, the unit, fstab or rc.local has no entry for it.
 struct Wanted {
@@ -143,8 +22,10 @@ struct Wanted {
   std::optional<std::string> fstab, rc_local;
 };
 
-/// Returns the texts for a point and its way, or the reason why it cannot be mounted at boot by that way.
-Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const MountPoint& point, BootWay way) {
+/// Returns the texts for a point and its way, or the reason why it cannot be mounted at boot by that way. `outer`: the
+/// mount point above it that is mounted at boot, too; "" if there is none.
+Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const MountPoint& point, BootWay way,
+                          const std::string& outer) {
   Wanted wanted;
   if (way == BootWay::none)
     return wanted;
@@ -158,11 +39,15 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
       return fail(ErrorCode::failed,
                   fmt::format("{} is not executable, and has other commands that would run, too", facts.rc_path),
                   fmt::format("see what is in it, then `chmod +x {}`", facts.rc_path));
-    return rc_local_block(point, host.program).map([&](std::string&& block) {
+    return rc_local_block(point, host.program, outer).map([&](std::string&& block) {
       wanted.rc_local = std::move(block);
       return wanted;
     });
   }
+  if (way == BootWay::fstab && !host.systemd && !outer.empty())
+    return fail(ErrorCode::failed,
+                fmt::format("it lies below {}, for which a line of {} does not wait", outer, sys::k_fstab),
+                "write `boot: rc.local`");
   if (way == BootWay::fstab) {
     TRY_ASSIGN(wanted.fstab, fstab_line(point, !host.systemd));
     if (!waits)
@@ -185,26 +70,32 @@ void add_step(std::vector<plan::Step>& steps, std::string why, plan::Action acti
 /// Collects the units, lines and blocks of all points, and makes one plan of them.
 class BootPlanner {
  public:
-  BootPlanner(const BootFacts& facts, const BootHost& host, BootPlan& result)
-      : m_facts(facts), m_host(host), m_result(result) {
+  BootPlanner(const BootFacts& facts, const BootHost& host, std::set<std::string> targets, BootPlan& result)
+      : m_facts(facts), m_host(host), m_targets(std::move(targets)), m_result(result) {
     for (const auto& entry : facts.entries)
       if (!entry.ours)
         m_foreign.insert_or_assign(entry.target, entry.origin);
   }
 
   void add_point(const MountPoint& point) {
-    const auto way = point.is_in_place()                ? BootWay::none
-                     : point.boot != BootWay::automatic ? point.boot
-                     : m_host.systemd                   ? BootWay::unit
-                                                        : BootWay::rc_local;
+    auto way = point.is_in_place()                ? BootWay::none
+               : point.boot != BootWay::automatic ? point.boot
+               : m_host.systemd                   ? BootWay::unit
+                                                  : BootWay::rc_local;
     const auto names = unit_names(point.target);
     if (way != BootWay::none && (report_masked(point, names, way) || report_foreign(point, names, way)))
       return;
-    const auto wanted = wanted_for(m_facts, m_host, point, way);
+    if (const auto unsafe = m_host.unsafe.find(point.target); way != BootWay::none && unsafe != m_host.unsafe.end()) {
+      const bool is_known = unsafe->second.code == ErrorCode::permission;
+      if (is_known || !is_there(point.target))
+        report_impossible(point, unsafe->second);
+      if (!is_known)
+        return;
+      way = BootWay::none; // an entry that was written before goes
+    }
+    const auto wanted = wanted_for(m_facts, m_host, point, way, find_outer(m_targets, point.target));
     if (!wanted) {
-      m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
-                                         "it cannot be mounted at boot: " + wanted.error().message,
-                                         wanted.error().hint));
+      report_impossible(point, wanted.error());
       return;
     }
     const auto why = fmt::format("{} is mounted at boot", name_of(point));
@@ -229,6 +120,16 @@ class BootPlanner {
   }
 
  private:
+  void report_impossible(const MountPoint& point, const Error& why) {
+    m_result.diagnoses.push_back(
+        about(point, Severity::error, "SF235", "it cannot be mounted at boot: " + why.message, why.hint));
+  }
+
+  /// True if an entry of ours mounts it at boot.
+  [[nodiscard]] bool is_there(const std::string& target) const {
+    return std::ranges::any_of(m_facts.entries, [&](const BootEntry& one) { return one.ours && one.target == target; });
+  }
+
   /// Reports SF235 if systemd does not start one of the units, because it is masked: a link to /dev/null, or empty.
   bool report_masked(const MountPoint& point, const UnitTexts& names, BootWay way) {
     if (!m_host.systemd || way == BootWay::rc_local)
@@ -238,10 +139,11 @@ class BootPlanner {
       if (found == m_facts.units.end() || !found->second.empty() ||
           (name == names.automount && way != BootWay::automount))
         continue;
-      m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
-                                         fmt::format("it cannot be mounted at boot: {} is masked", unit_path(name)),
-                                         fmt::format("`systemctl unmask {}`, then `sharefs mount {}`",
-                                                     shell_quote(name), shell_quote(name_of(point)))));
+      report_impossible(point, {ErrorCode::failed,
+                                fmt::format("{} is masked", unit_path(name)),
+                                fmt::format("`systemctl unmask {}`, then `sharefs mount {}`", shell_quote(name),
+                                            shell_quote(name_of(point))),
+                                {}});
       return true;
     }
     return false;
@@ -252,9 +154,13 @@ class BootPlanner {
   bool report_foreign(const MountPoint& point, const UnitTexts& names, BootWay way) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
-    for (const auto& name : {names.mount, names.automount})
+    for (const auto& name : {names.mount, names.automount}) {
       if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
         origin = unit_path(name);
+      for (const auto& [path, text] : m_facts.elsewhere)
+        if (base_name(path) == name)
+          origin = path;
+    }
     const bool mounts = !origin.empty();
     if (const auto idle = std::ranges::find(m_facts.others, point.target, &BootEntry::target);
         !mounts && way == BootWay::fstab && idle != m_facts.others.end())
@@ -285,6 +191,7 @@ class BootPlanner {
 
   const BootFacts& m_facts;
   const BootHost& m_host;
+  std::set<std::string> m_targets; ///< what is mounted at boot
   BootPlan& m_result;
   std::map<std::string, std::string> m_foreign; ///< origin by target
   BootTexts m_fstab, m_rc_local;
@@ -295,66 +202,6 @@ class BootPlanner {
 
 } // namespace
 
-BootFacts read_boot_facts(sys::System& system) {
-  BootFacts facts;
-  const auto text_of = [](const sys::Entry& entry) {
-    return entry.exists() ? std::optional(entry.content) : std::nullopt;
-  };
-  auto found = system.entries({{{.path = sys::k_unit_directory, .list = true},
-                                {.path = sys::k_fstab, .follow = true, .read_bytes = k_most_text},
-                                {.path = "/etc/rc.local", .follow = true, .read_bytes = k_most_text},
-                                {.path = "/etc/rc.d"}}});
-  facts.fstab = text_of(found[1]);
-  auto& rc_local = found[2]; // in the RHEL family it is a link into rc.d
-  if (!rc_local.exists() && found[3].kind == sys::EntryKind::directory)
-    rc_local = system.entry({.path = "/etc/rc.d/rc.local", .follow = true, .read_bytes = k_most_text});
-  facts.rc_local = text_of(rc_local);
-  facts.rc_path = rc_local.exists() ? rc_local.resolved : rc_local.path;
-  facts.rc_mode = rc_local.mode;
-  facts.rc_uid = rc_local.uid;
-  facts.rc_gid = rc_local.gid;
-
-  sys::EntryRequest questions;
-  for (const auto& name : found[0].names)
-    if (name.ends_with(".mount") || name.ends_with(".automount") ||
-        (name.starts_with("sharefs") && name.ends_with(".service")))
-      questions.queries.push_back({.path = unit_path(name), .follow = true, .read_bytes = k_most_unit_text});
-  const auto units = questions.queries.size();
-  for (const auto& name : found[0].names)
-    if (name.ends_with(".wants") || name.ends_with(".requires")) {
-      facts.wanted_by.insert(name);
-      questions.queries.push_back({.path = unit_path(name), .list = true});
-    }
-  const auto answers = units == 0 ? std::vector<sys::Entry>() : system.entries(questions);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const auto name = base_name(answers[i].path);
-    if (i < units)
-      facts.units.emplace(name, answers[i].content);
-    else
-      for (const auto& link : answers[i].names)
-        facts.enabled.insert(join_path(name, link));
-  }
-  add_fstab_entries(facts.fstab.value_or(""), facts);
-  add_unit_entries(facts, facts.entries);
-  add_rc_local_entries(facts, facts.entries);
-  return facts;
-}
-
-BootHost read_boot_host(sys::System& system) {
-  const auto link = system.entry({.path = "/proc/self/exe"}).link_target;
-  BootHost host{system.identity().systemd, link.empty() ? "/usr/bin/sharefs" : link, ""};
-  const auto program = system.entry({.path = host.program, .guarded = true});
-  if (program.shared)
-    host.unfit = fmt::format("{} lies on a share, and is not there at boot", host.program);
-  else if (!link.empty() && program.kind != sys::EntryKind::file)
-    host.unfit = fmt::format("root would run {} at each boot: {}", host.program, program.error().message);
-  else if (program.exists() && (program.uid != 0 || (program.mode & 022U) != 0))
-    host.unfit = fmt::format("root would run {} at each boot, which others may write: it belongs to uid {} and has "
-                             "mode {}",
-                             host.program, program.uid, format_mode(program.mode));
-  return host;
-}
-
 plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<BootUnit>& units,
                       const std::vector<plan::Step>& between) {
   std::vector<plan::Step> files, links, removals;
@@ -364,7 +211,8 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
     const auto found = facts.units.find(name);
     const bool exists = found != facts.units.end();
     const auto path = unit_path(name), link = join_path(unit_path(k_wants), name);
-    const bool enabled = facts.enabled.contains(join_path(k_wants, name));
+    const auto by = facts.enabled.find(join_path(k_wants, name));
+    const bool enabled = by != facts.enabled.end();
     if (text.empty() && exists && !is_ours(found->second))
       continue;
     if (!text.empty())
@@ -375,8 +223,8 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
       if (!facts.wanted_by.contains(k_wants) && links.empty())
         add_step(links, "units that are started at boot", plan::make_directory(unit_path(k_wants)));
       add_step(links, "started at boot", plan::make_link(link, path));
-    } else if (enabled && (text.empty() || !linked)) {
-      add_step(removals, "no longer started at boot", plan::remove_link(link, path));
+    } else if (enabled && (text.empty() || !linked) && normalize_path(by->second, unit_path(k_wants)) == path) {
+      add_step(removals, "no longer started at boot", plan::remove_link(link, by->second));
     }
     if (!text.empty() || !exists)
       continue;
@@ -402,7 +250,7 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
 
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {
   BootPlan result;
-  BootPlanner planner(facts, host, result);
+  BootPlanner planner(facts, host, mounted_at_boot(facts, points), result);
   for (const auto& point : points)
     planner.add_point(point);
   planner.finish();
@@ -415,7 +263,11 @@ BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observatio
   for (const auto& state : seen.states)
     if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
       points.push_back(state.point);
-  return points.empty() ? BootPlan{} : plan_boot(facts, read_boot_host(system), points);
+  if (points.empty())
+    return {};
+  auto host = read_boot_host(system);
+  host.unsafe = find_unsafe_targets(system, facts, points, seen.table);
+  return plan_boot(facts, host, points);
 }
 
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all) {

@@ -24,18 +24,20 @@ struct BootEntry : sys::ConfiguredMount {
   friend bool operator==(const BootEntry&, const BootEntry&) = default;
 };
 
-/// The files of this machine that mount at boot. Units are read from /etc/systemd/system only, because these override
-/// the units of fstab and of the distribution.
+/// The files of this machine that mount at boot. Units are read from /etc/systemd/system, because these override the
+/// units of fstab and of the distribution; and where the links lead that enable units from elsewhere.
 struct BootFacts {
   std::optional<std::string> fstab;
   std::string rc_path; ///< the path of rc.local in Debian or in the RHEL family, even if there is none
   std::optional<std::string> rc_local;
   std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
-  std::map<std::string, std::string> units; ///< texts by name: .mount, .automount, and services of ours (sharefs*)
-  std::set<std::string> enabled;            ///< links by which units are enabled: "multi-user.target.wants/x.mount"
-  std::set<std::string> wanted_by;          ///< names of the directories that hold such links
-  /// Entries of network file systems, and our own: lines of fstab (without noauto), enabled units, and of rc.local our
-  /// blocks and lines with a `mount`.
+  std::map<std::string, std::string> units;     ///< texts by name: .mount, .automount, and services of ours (sharefs*)
+  std::map<std::string, std::string> elsewhere; ///< texts of the enabled units of other directories, by path
+  /// The texts of the links by which units are enabled, by "multi-user.target.wants/x.mount".
+  std::map<std::string, std::string> enabled;
+  std::set<std::string> wanted_by; ///< names of the directories that hold such links
+  /// Entries of network file systems, and our own: lines of fstab (without noauto, or with x-systemd.automount),
+  /// enabled units, and of rc.local our blocks and lines with a `mount`.
   std::vector<BootEntry> entries;
   /// Lines of fstab for storage on other machines that are not mounted at boot (noauto), or whose file system sharefs
   /// does not know.
@@ -45,11 +47,22 @@ BootFacts read_boot_facts(sys::System& system);
 
 /// The facts about the host that decide how an entry is written.
 struct BootHost {
-  bool systemd = false; ///< systemd runs
-  std::string program;  ///< path of sharefs itself
-  std::string unfit;    ///< why root cannot, or must not, run `program` at boot; empty: it can
+  bool systemd = false;                     ///< systemd runs
+  std::string program;                      ///< path of sharefs itself
+  std::string unfit;                        ///< why root cannot, or must not, run `program` at boot; empty: it can
+  std::map<std::string, Error> unsafe = {}; ///< see find_unsafe_targets()
 };
+/// Reads all but `unsafe`.
 BootHost read_boot_host(sys::System& system);
+
+/// Returns the targets that are mounted at boot: of the entries, and of those `points` that have a way.
+std::set<std::string> mounted_at_boot(const BootFacts& facts, const std::vector<MountPoint>& points);
+
+/// Returns why `points` must not be mounted at boot, by target. What mounts there resolves the path anew, so whoever
+/// can replace a part of it could have the share mounted over any directory of this host: `permission`. Other errors:
+/// it is not known now, because a mount above the target is absent, or does not answer.
+std::map<std::string, Error> find_unsafe_targets(sys::System& system, const BootFacts& facts,
+                                                 const std::vector<MountPoint>& points, const sys::MountTable& table);
 
 /// A unit of sharefs that is to be written or removed.
 struct BootUnit {

@@ -3,6 +3,8 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "mounts/shell_commands.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +17,7 @@ namespace {
 constexpr std::size_t k_longest_unit_name = 255;
 /// How long systemd waits for a mount, and for its unmount, in seconds: a power-off with a dead server takes so long.
 constexpr int k_mount_seconds = 30;
+constexpr int k_pause_seconds = 5; ///< between two tries to mount
 /// The first and the last lines of an rc.local that sharefs has made.
 constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
                            k_rc_local_end = "exit 0\n";
@@ -148,6 +151,10 @@ std::string unescape_unit(std::string_view name) {
   return path;
 }
 
+std::string unit_path(const std::string& name) {
+  return join_path(sys::k_unit_directory, name);
+}
+
 UnitTexts unit_names(const std::string& target) {
   const auto name = escape_unit(target);
   return {name + ".mount", name + ".automount", "sharefs-" + name + ".service"};
@@ -177,19 +184,19 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
   texts.automount = head + fmt::format("Description={}, mounted at its first use\n\n[Automount]\nWhere={}\n{}",
                                        unit_value(name_of(point)), unit_value(point.target), install);
   // Without DefaultDependencies=no multi-user.target would wait for the server.
-  texts.service =
-      head + fmt::format("Description={}: wait for {}, then mount it\n"
-                         "DefaultDependencies=no\n"
-                         "Wants=network-online.target\n"
-                         "After=basic.target network-online.target\n"
-                         "Conflicts=shutdown.target\n"
-                         "Before=shutdown.target slurmd.service\n\n"
-                         "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
-                         "ExecStart={} probe --until-ready {}{}\n"
-                         "ExecStart=systemctl start {}\n"
-                         "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
-                         unit_value(name_of(point)), unit_value(server_of(point)), unit_command(program),
-                         sys::port_words(ports_of(point)), unit_command(source), unit_command(names.mount), install);
+  texts.service = head + fmt::format("Description={}: wait for {}, then mount it\n"
+                                     "DefaultDependencies=no\n"
+                                     "Wants=network-online.target\n"
+                                     "After=basic.target network-online.target\n"
+                                     "Conflicts=shutdown.target\n"
+                                     "Before=shutdown.target slurmd.service\n\n"
+                                     "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
+                                     "ExecStart={} probe --until-ready {}{}\n"
+                                     "ExecStart=systemctl start {}\n"
+                                     "Restart=on-failure\nRestartSec={}\nStandardOutput=null\n{}",
+                                     unit_value(name_of(point)), unit_value(server_of(point)), unit_command(program),
+                                     sys::port_words(ports_of(point)), unit_command(source), unit_command(names.mount),
+                                     k_pause_seconds, install);
   return texts;
 }
 
@@ -217,43 +224,53 @@ std::string with_texts(BootFile file, std::string_view text, const BootTexts& te
   const bool is_script = file == BootFile::rc_local;
   const bool is_new =
       is_script && text.empty() && std::ranges::any_of(texts, [](const auto& one) { return one.second.has_value(); });
-  const auto parts = parts_of(file, is_new ? fmt::format("{}{}", k_rc_local_head, k_rc_local_end) : std::string(text));
+  const auto old = is_new ? fmt::format("{}{}", k_rc_local_head, k_rc_local_end) : std::string(text);
+  const auto parts = parts_of(file, old);
+  const auto ending = is_script ? ending_line(old) : 0;
   std::vector<std::string> result;
+  std::optional<std::size_t> place;
+  std::size_t line = 1;
   auto missing = texts;
   for (const auto& part : parts) {
+    if (line == ending)
+      place = result.size();
     const auto found = part.target.empty() ? texts.end() : texts.find(part.target);
+    const bool never_runs = ending != 0 && line > ending;
     if (found == texts.end())
       result.push_back(with_line_end(part.text));
-    else if (missing.erase(found->first) > 0 && found->second)
+    else if (!(never_runs && found->second) && missing.erase(found->first) > 0 && found->second)
       result.push_back(with_line_end(*found->second));
+    line += static_cast<std::size_t>(std::ranges::count(part.text, '\n'));
   }
-  auto place = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
-    return !trim(line).empty() && !trim(line).starts_with('#');
-  });
-  if (!is_script || place == result.rend() || trim(*place) != "exit 0")
-    place = result.rbegin();
-  else
-    ++place;
   std::string added;
   for (const auto& [target, one] : missing)
     added += one ? with_line_end(*one) : "";
-  result.insert(place.base(), added);
+  result.insert(result.begin() + static_cast<std::ptrdiff_t>(place.value_or(result.size())), added);
   auto all = join(result, "");
   if (!parts.empty() && !parts.back().text.ends_with('\n') && all.ends_with('\n'))
     all.pop_back();
   return all;
 }
 
-Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
+Result<std::string> rc_local_block(const MountPoint& point, const std::string& program, const std::string& outer) {
   const auto options = boot_options(point);
   const auto words = shell_join({point.here ? point.path : source_of(point), point.target});
   // shell_join() may quote by $'...', which not every shell understands.
   if (has_control(point.target) || words.find("$'") != std::string::npos)
     return cannot_be_written(point, "rc.local", "a control character, or bytes that are no text");
   std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);
+  // `mountpoint` would ask a server that may not answer.
+  const auto is_mounted = [](const std::string& target) {
+    return fmt::format("grep -qF {} /proc/mounts", shell_quote(fmt::format(" {} ", fstab_field(target))));
+  };
   if (!point.here)
-    command = fmt::format("({} probe --until-ready {}{} >/dev/null && {}) &", shell_quote(program),
+    command = fmt::format("{} probe --until-ready {}{} >/dev/null && {}", shell_quote(program),
                           sys::port_words(ports_of(point)), shell_quote(source_of(point)), command);
+  if (!outer.empty())
+    command = fmt::format("{} && {}", is_mounted(outer), command);
+  if (!point.here || !outer.empty())
+    command =
+        fmt::format("(until {}; do\n  {} || sleep {}\ndone) &", is_mounted(point.target), command, k_pause_seconds);
   return fmt::format("{0}{3}\n{1}\n{2}{3}\n", k_block_begins, command, k_block_ends, point.target);
 }
 

@@ -20,6 +20,11 @@ struct UnitTexts {
   std::string mount, automount, service;
 };
 inline constexpr std::string_view k_unit_mark = "# Written by sharefs: ";
+inline bool is_ours(std::string_view unit) {
+  return unit.starts_with(k_unit_mark);
+}
+/// Returns the path of a unit in /etc/systemd/system.
+std::string unit_path(const std::string& name);
 /// Returns the names of the .mount and .automount of a target, and of the service that waits for the server and then
 /// starts the mount.
 UnitTexts unit_names(const std::string& target);
@@ -36,15 +41,17 @@ Result<std::string> fstab_line(const MountPoint& point, bool bg);
 enum class BootFile { fstab, rc_local };
 /// Our text for each mount, by its target; nullopt removes the text.
 using BootTexts = std::map<std::string, std::optional<std::string>>;
-/// Returns the file with each of `texts` in place of ours for its target; a new one stands at the end, or before the
-/// final `exit 0`. An empty rc.local becomes a new script. Every other byte is kept, also a missing newline at the end.
+/// Returns the file with each of `texts` in place of ours for its target. A new one stands at the end, or before the
+/// command that ends rc.local, and so does one that stood behind that. An empty rc.local becomes a new script. Every
+/// other byte is kept, also a missing newline at the end.
 std::string with_texts(BootFile file, std::string_view text, const BootTexts& texts);
 BootTexts our_texts(BootFile file, std::string_view text);
 
 /// Our commands for a target in rc.local stand between two lines that begin with these marks and end with the target.
 inline constexpr std::string_view k_block_begins = "# >>> sharefs ", k_block_ends = "# <<< sharefs ";
-/// Returns the commands for a mount in rc.local, between the two marks.
-Result<std::string> rc_local_block(const MountPoint& point, const std::string& program);
+/// Returns the commands for a mount in rc.local, between the two marks. They try until it is mounted. `outer`: the
+/// mount point above it that has to be mounted first; "" if there is none.
+Result<std::string> rc_local_block(const MountPoint& point, const std::string& program, const std::string& outer = "");
 /// True if rc.local contains only the lines of a new script of sharefs.
 bool is_bare_rc_local(std::string_view text);
 /// True if rc.local has commands besides our blocks and those that distributions ship (`exit 0`,

@@ -44,10 +44,10 @@ void rebase_boot_undo(const BootFacts& facts, plan::Plan& plan) {
     const bool is_fstab = step->path == sys::k_fstab;
     const auto unit =
         parent_path(step->path) == sys::k_unit_directory ? facts.units.find(base_name(step->path)) : facts.units.end();
-    const auto& now = is_fstab                                                             ? facts.fstab
-                      : step->path == facts.rc_path                                        ? facts.rc_local
-                      : unit != facts.units.end() && unit->second.starts_with(k_unit_mark) ? std::optional(unit->second)
-                                                                                           : std::nullopt;
+    const auto& now = is_fstab                                             ? facts.fstab
+                      : step->path == facts.rc_path                        ? facts.rc_local
+                      : unit != facts.units.end() && is_ours(unit->second) ? std::optional(unit->second)
+                                                                           : std::nullopt;
     if (!now || now == step->before || now == step->after)
       return false;
     if (unit == facts.units.end())

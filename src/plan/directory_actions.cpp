@@ -69,9 +69,11 @@ Result<Acted> act(const SetImmutable& action, const ActorRoot& base, Phase phase
     refusal = found.error();
     found = base.find(action.path);
   }
-  TRY(found);
-  if (!found->exists() && !action.immutable)
+  // Only a directory that nobody else could replace was protected. Something else, or a link of others on the way to
+  // it, is not that directory, and there is nothing to take back.
+  if (!action.immutable && (found ? !found->is_directory() : found.error().code == ErrorCode::permission))
     return Outcome::unchanged;
+  TRY(found);
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
   TRY(check_identity({action.device, action.inode}, found->status, action.path));

@@ -1,71 +1,12 @@
-#include "mounts/boot.hpp"
+#include "boot_machine.hpp"
 #include "mounts/boot_text.hpp"
-#include "plan/apply.hpp"
-#include "samples.hpp"
-#include "support/catch.hpp"
-#include "support/temporary_directory.hpp"
-
-#include <fmt/ranges.h>
-#include <set>
-#include <sys/stat.h>
 
 using namespace sharefs;
 using namespace sharefs::mounts;
 using test::has_code;
 using test::share;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// A machine's /etc on disk, with systemd or without.
-struct Machine {
-  test::TemporaryDirectory root;
-  test::ScriptedSystem system{root.path(), {}};
-
-  explicit Machine(bool systemd = true) {
-    system.machine.identity.systemd = systemd;
-    system.machine.on_run = [](const sys::Command&) {
-      sys::Completed good;
-      good.exit_code = 0;
-      return good;
-    };
-    fs::create_directories(root.path() + "/etc/systemd/system/multi-user.target.wants");
-  }
-  [[nodiscard]] std::string at(const std::string& path) const { return root.path() + path; }
-  void put(const std::string& path, const std::string& text, mode_t mode = 0644) const {
-    fs::create_directories(fs::path(at(path)).parent_path());
-    root.write(path.substr(1), text);
-    ::chmod(at(path).c_str(), mode);
-  }
-  BootPlan plan(BootWay way, const std::string& options = "rw,vers=4.2") {
-    auto point = share();
-    point.boot = way;
-    point.options = parse_options({options});
-    return plan_boot(read_boot_facts(system), read_boot_host(system), {point});
-  }
-  /// Every step of it; the plan after that must be empty.
-  void apply(BootWay way) {
-    for (const auto& step : plan(way).plan.steps) {
-      const auto done = plan::apply_action(step.action, system);
-      INFO(plan::describe(step.action) << (done ? "" : ": " + done.error().message));
-      CHECK(done);
-    }
-    CHECK(plan(way).plan.empty());
-  }
-  std::vector<BootEntry> entries() { return read_boot_facts(system).entries; }
-  /// Path and content of all files and links of /etc.
-  [[nodiscard]] std::string etc() const {
-    std::set<std::string> all;
-    for (const auto& one : fs::recursive_directory_iterator(at("/etc")))
-      all.insert(one.path().string().substr(root.path().size()) +
-                 (one.is_symlink()        ? " -> " + fs::read_symlink(one).string()
-                  : one.is_regular_file() ? ":\n" + root.read(one.path().string().substr(root.path().size() + 1))
-                                          : "/"));
-    return fmt::format("{}\n", fmt::join(all, "\n"));
-  }
-};
-
-} // namespace
+using Machine = test::BootMachine;
 
 TEST_CASE("each way makes one entry, switching takes the old one away, and none leaves nothing") {
   Machine machine;
@@ -104,7 +45,7 @@ TEST_CASE("auto is units where systemd runs, else rc.local") {
   fs::create_directories(old.at("/etc/rc.d")); // of the RHEL family
   old.apply(BootWay::automatic);
   CHECK(old.entries() ==
-        std::vector<BootEntry>{{{"/etc/rc.d/rc.local:4", "storage1:/mnt/share", "/data/share", "nfs", "rw,vers=4.2"},
+        std::vector<BootEntry>{{{"/etc/rc.d/rc.local:5", "storage1:/mnt/share", "/data/share", "nfs", "rw,vers=4.2"},
                                 BootWay::rc_local,
                                 true}});
   struct stat status{};
@@ -459,7 +400,9 @@ TEST_CASE("what others mount at boot, and is not mounted") {
 
 TEST_CASE("what stands behind the exit of rc.local never runs") {
   Machine machine;
-  machine.put("/etc/rc.local", "#!/bin/sh\nmount -t nfs old:/x /a\nexit 0\nmount -t nfs old:/y /b\n", 0755);
+  machine.put("/etc/rc.local",
+              "#!/bin/sh\nif a; then\nexit 0\nfi\nmount -t nfs old:/x /a\nexit 0 # done\nmount -t nfs old:/y /b\n",
+              0755);
   const auto entries = machine.entries();
   REQUIRE(entries.size() == 1);
   CHECK(entries[0].target == "/a");

@@ -99,8 +99,10 @@ TEST_CASE("rc.local keeps every other byte, and its exit 0 stays last") {
   const auto block = rc_local_block(decided("/data/share"), "/usr/bin/sharefs");
   REQUIRE(block);
   CHECK(*block == "# >>> sharefs /data/share\n"
-                  "(/usr/bin/sharefs probe --until-ready storage1:/mnt/share >/dev/null && "
-                  "mount -t nfs -o rw,hard,vers=4.2 storage1:/mnt/share /data/share) &\n"
+                  "(until grep -qF ' /data/share ' /proc/mounts; do\n"
+                  "  /usr/bin/sharefs probe --until-ready storage1:/mnt/share >/dev/null && "
+                  "mount -t nfs -o rw,hard,vers=4.2 storage1:/mnt/share /data/share || sleep 5\n"
+                  "done) &\n"
                   "# <<< sharefs /data/share\n");
   const auto mine = with_texts(BootFile::rc_local, "", {{"/data/share", *block}});
   CHECK(mine == "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n" + *block + "exit 0\n");
@@ -123,6 +125,36 @@ TEST_CASE("rc.local keeps every other byte, and its exit 0 stays last") {
       "#!/bin/sh\n# >>> sharefs /data/share\nhalf\n"); // somebody deleted its end: not ours to cut
   const std::string half = "#!/bin/sh\n# >>> sharefs /data/share\nfoo\n";
   CHECK(with_texts(BootFile::rc_local, half + *block, {{"/data/share", std::nullopt}}) == half);
+}
+
+TEST_CASE("rc.local tries until it is mounted, and where it lies below another mount, until that is mounted") {
+  const auto inner = rc_local_block(decided("/data/a b/x"), "/usr/bin/sharefs", "/data/a b");
+  REQUIRE(inner);
+  CHECK(inner->find("(until grep -qF ' /data/a\\040b/x ' /proc/mounts; do\n"
+                    "  grep -qF ' /data/a\\040b ' /proc/mounts && /usr/bin/sharefs probe --until-ready ") !=
+        std::string::npos);
+  auto bound = decided("/data/a/x", "ro");
+  bound.here = true;
+  const auto waits = rc_local_block(bound, "/usr/bin/sharefs", "/data/a");
+  REQUIRE(waits);
+  CHECK(waits->find("\n  grep -qF ' /data/a ' /proc/mounts && mount -o bind,ro /mnt/share /data/a/x || sleep 5\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("our block stands before what ends rc.local, and one behind it is moved") {
+  const auto block = rc_local_block(decided("/data/share"), "/usr/bin/sharefs");
+  REQUIRE(block);
+  for (const std::string end :
+       {"exit 0 # all is done\n", "exit $?\n", "exec /sbin/x\n", "exit 0\nnever\n", "\texit\n"}) {
+    const std::string begin = "#!/bin/sh\nif a; then\nexit 1\nfi\n";
+    const auto with = with_texts(BootFile::rc_local, begin + end, {{"/data/share", *block}});
+    CHECK(with == begin + *block + end);
+    const auto behind = begin + end + *block;
+    CHECK(with_texts(BootFile::rc_local, behind, {{"/data/share", *block}}) == with);
+    CHECK(with_texts(BootFile::rc_local, with + *block, {{"/data/share", *block}}) == with);
+    CHECK(with_texts(BootFile::rc_local, behind, {{"/data/share", std::nullopt}}) == begin + end);
+    CHECK(with_texts(BootFile::rc_local, behind, {{"/data/x", std::nullopt}}) == behind);
+  }
 }
 
 TEST_CASE("several mounts in one file: each keeps its place, and new ones come in order") {

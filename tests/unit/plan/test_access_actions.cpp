@@ -43,7 +43,8 @@ TEST_CASE("SetImmutable forbids writing in a directory, where its file system ca
   CHECK(tree.apply(SetImmutable{"/file"}) == "conflict");
   CHECK(tree.apply(SetImmutable{"/l"}) == "conflict");
   CHECK(tree.apply(SetImmutable{"/missing"}) == "conflict");
-  CHECK(tree.apply(SetImmutable{"/missing", false}) == "unchanged");
+  for (const auto* other : {"/missing", "/l", "/file"}) // not the directory that was protected
+    CHECK(tree.apply(SetImmutable{other, false}) == "unchanged");
   const SetImmutable protect{"/d", true, status.st_dev, status.st_ino};
   if (tree.apply(protect) == "done") { // root, on a file system with inode flags
     CHECK(tree.apply(protect) == "unchanged");
@@ -65,6 +66,10 @@ TEST_CASE("SetImmutable in a directory of somebody else changes nothing, and is 
     const int flags = immutable ? FS_IMMUTABLE_FL : 0;
     return ::ioctl(directory.get(), FS_IOC_SETFLAGS, &flags) == 0;
   };
+  fs::create_directory(tree.at("/etc"));
+  fs::create_symlink("/etc", tree.at("/of-alice/l"));
+  REQUIRE(::lchown(tree.at("/of-alice/l").c_str(), 54321, 54321) == 0);
+  CHECK(tree.apply(SetImmutable{"/of-alice/l/d", false}) == "unchanged"); // a link that alice has planted
   std::string said;
   CHECK(perform(SetImmutable{"/of-alice/d"}, tree.system, [&](const std::string& text, bool) { said = text; }) ==
         Outcome::unchanged);

@@ -155,8 +155,9 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   TRY_ASSIGN(const auto points, decide_points(context, config, timeout, wanted));
   if (wanted)
     warn_of_missing(context, config, program);
-  const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
   const auto facts = mounts::read_boot_facts(system);
+  const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, "",
+                              mounts::find_unsafe_targets(system, facts, points, {})};
   auto boot = mounts::plan_boot(facts, host, points);
   context.report(boot.diagnoses);
   auto plan = std::move(boot.plan);
