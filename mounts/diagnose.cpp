@@ -161,6 +161,11 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
                   "it was left alone; unmount it first if it is not needed",
                   state.mounted() ? mount_again(state) : "")};
   case Health::backgrounding:
+    if (!state.pending->keeps_trying())
+      return {about(point, Severity::error, "SF218",
+                    fmt::format("{} is not mounted yet; `mount.nfs` (pid {}) is mounting {}", target,
+                                state.pending->pid, state.pending->source),
+                    cure_of(*state.pending))};
     return {about(point, Severity::error, "SF218",
                   fmt::format("{} is not mounted; `mount.nfs` (pid {}) keeps trying {}", target, state.pending->pid,
                               state.pending->source),
@@ -211,7 +216,7 @@ Diagnoses diagnose_mount(const MountState& state) {
                           fmt::format("`mount.nfs` (pid {}) is still trying to mount {} on {} and would hide what is "
                                       "there",
                                       state.pending->pid, state.pending->source, point.target),
-                          fmt::format("end it: kill {}", state.pending->pid)));
+                          cure_of(*state.pending)));
   return found;
 }
 

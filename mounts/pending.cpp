@@ -2,18 +2,31 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "mounts/options.hpp"
 #include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 
 namespace sharefs::mounts {
 
 namespace {
 
-constexpr std::size_t k_command_line_bytes = 8192;
+constexpr std::size_t k_command_line_bytes = 8192, k_stat_bytes = 4096, k_uptime_bytes = 64;
+/// A mount in the foreground that takes longer than this waits for its server.
+constexpr std::chrono::seconds k_usual_mount{30};
 
 } // namespace
+
+bool PendingMount::keeps_trying() const {
+  return age > k_usual_mount || value_of(parse_options({options}), "ground") == "bg";
+}
+
+std::string cure_of(const PendingMount& pending) {
+  return pending.keeps_trying() ? fmt::format("end it: kill {}", pending.pid)
+                                : "wait: it has just begun; `sharefs status` shows when it has ended";
+}
 
 std::optional<MountCommand> read_mount_command(std::span<const std::string> words) {
   constexpr std::array<std::string_view, 5> k_with_argument{"-t", "--types", "-o", "--options", "-O"};
@@ -55,11 +68,15 @@ std::vector<PendingMount> find_pending(sys::System& system, std::chrono::millise
   std::vector<int> pids;
   for (const auto& process : found)
     pids.push_back(process.pid);
+  const auto uptime = system.entry({.path = "/proc/uptime", .read_bytes = k_uptime_bytes}, deadline).content;
   std::vector<PendingMount> pending;
-  for (const auto& process :
-       sys::read_processes(system, pids, {{.path = "cmdline", .read_bytes = k_command_line_bytes}}, deadline))
+  for (const auto& process : sys::read_processes(
+           system, pids,
+           {{.path = "cmdline", .read_bytes = k_command_line_bytes}, {.path = "stat", .read_bytes = k_stat_bytes}},
+           deadline))
     if (const auto one = read_mount_command(split(process.entries[0].content, '\0')))
-      pending.push_back({process.pid, one->source, normalize_path(one->target), one->options});
+      pending.push_back({process.pid, one->source, normalize_path(one->target), one->options,
+                         sys::age_of_process(process.entries[1].content, uptime)});
   return pending;
 }
 

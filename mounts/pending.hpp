@@ -14,8 +14,14 @@ namespace sharefs::mounts {
 struct PendingMount {
   int pid = 0;
   std::string source, target, options;
+  std::chrono::seconds age{0}; ///< 0: not known
+  /// True if it is not expected to end soon: it works in the background (`bg`), or takes long already.
+  [[nodiscard]] bool keeps_trying() const;
   friend bool operator==(const PendingMount&, const PendingMount&) = default;
 };
+
+/// Returns what to do about it, as a hint: to wait, or else to end it.
+std::string cure_of(const PendingMount& pending);
 
 /// The arguments of a mount(8) or mount.nfs(8) command.
 struct MountCommand {

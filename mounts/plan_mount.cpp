@@ -261,7 +261,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
             about(point, Severity::warning, "SF218",
                   fmt::format("`mount.nfs` (pid {}) keeps trying to mount {} there and may succeed after this", one.pid,
                               one.source),
-                  fmt::format("end it first: kill {}", one.pid)));
+                  cure_of(one)));
     const auto* top = table.at(target);
     if (top == nullptr && point.name.empty()) {
       block("SF217", fmt::format("nothing is mounted on {}", target), hint_for_no_mount(table, target));

@@ -123,10 +123,12 @@ void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& ta
     return step && entry.steps[*step].took_effect();
   };
   for (const auto& [target, steps] : found) {
-    const bool changed = took_effect(steps.unmount) || took_effect(steps.mount);
+    const bool mounted = steps.mount && is_good(entry.steps[*steps.mount].outcome);
+    // An attempt to mount that failed changes nothing about what was begun before it.
+    const bool changed = took_effect(steps.unmount) || (mounted && took_effect(steps.mount));
     if (!changed || targets.erase(target) == 0 || entry.state == plan::JournalState::undone)
       continue;
-    if (steps.unmount && steps.mount && !is_good(entry.steps[*steps.mount].outcome))
+    if (steps.unmount && steps.mount && !mounted)
       changes[target] = LastChange::interrupted;
     else if (steps.unmount && !steps.mount)
       changes[target] = LastChange::unmounted;
@@ -134,11 +136,15 @@ void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& ta
 }
 
 std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal,
-                                                    const std::set<std::string>& targets) {
+                                                    const std::map<std::string, std::string>& settled_by_target,
+                                                    const std::string& boot_id) {
   std::map<std::string, LastChange> changes;
-  auto remaining = targets;
+  std::set<std::string> remaining;
+  for (const auto& [target, settled] : settled_by_target)
+    remaining.insert(target);
   [[maybe_unused]] const auto read = journal.for_each([&](const plan::JournalEntry& entry) {
-    if (!remaining.empty())
+    std::erase_if(remaining, [&](const std::string& target) { return settled_by_target.at(target) == entry.id; });
+    if (!remaining.empty() && entry.boot_id == boot_id)
       add_last_changes(entry, remaining, changes);
   });
   return changes;

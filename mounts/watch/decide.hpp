@@ -44,8 +44,11 @@ enum class LastChange {
   unmounted,   ///< it was only unmounted
 };
 
-/// Returns the last change of each target that has one. A journal that cannot be read gives nothing.
-std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal, const std::set<std::string>& targets);
+/// Returns the last change of each target that has one. `settled_by_target` has the newest entry that no longer counts
+/// for a target; nor do those of another boot than `boot_id`. A journal that cannot be read gives nothing.
+std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal,
+                                                    const std::map<std::string, std::string>& settled_by_target,
+                                                    const std::string& boot_id);
 
 /// Adds the changes of one entry, for those of `targets` that it is about, and removes them from `targets`. Entries are
 /// read newest first, so `targets` are those without a newer change.
@@ -76,6 +79,7 @@ struct Watched {
   std::size_t hung = 0;   ///< number of checks in a row that found it hung
   Time next_check;        ///< if it hangs, it is not checked again before this time
   Tries tries;
+  std::string settled;         ///< journal entry: it was mounted after this one and all older ones; "": not known
   bool recovery_ended = false; ///< a recovery has worked on it, and the next check shows the result
   std::string why;             ///< the reason that was logged last
   [[nodiscard]] bool is_well() const { return problem == Problem::none; }

@@ -16,9 +16,11 @@ namespace {
 
 // A round takes at most the longer of the two deadlines and a second: servers and mounts are asked at the same time.
 constexpr std::chrono::milliseconds k_path_deadline{2000}, k_server_deadline{3000};
-/// The longest pause between checks of a mount that hangs; the pause doubles up to this. When its server is back, the
-/// mount is checked at once.
+/// The longest pause between checks of a mount that hangs while its server is away; the pause doubles up to this.
 constexpr std::chrono::minutes k_longest_hung_pause{5};
+/// The pause while its server answers: the mounts of a server that is back connect again one after the other, and later
+/// than the probe does.
+constexpr std::chrono::seconds k_answered_hung_pause{10};
 
 /// Returns "stale", "failed: Input/output error".
 std::string state_text(const MountState& state) {
@@ -63,11 +65,25 @@ void Rounds::read_journal() {
   const auto newest = journal ? journal->newest_id() : fail(ErrorCode::failed, "");
   if (!newest || *newest == m_newest)
     return;
-  std::set<std::string> targets;
+  std::map<std::string, std::string> targets;
   for (const auto& mount : m_facts.mounts)
-    targets.insert(mount.point.target);
-  m_changes = read_last_changes(*journal, targets);
+    targets.emplace(mount.point.target, mount.settled);
+  m_changes = read_last_changes(*journal, targets, m_system.identity().boot_id);
   m_newest = *newest;
+}
+
+std::optional<std::string> Rounds::settled_entry() {
+  const auto journal = m_open_journal();
+  const auto newest = journal ? journal->newest_id() : fail(ErrorCode::failed, "");
+  if (!newest)
+    return std::nullopt;
+  if (*newest != m_settled) {
+    const auto entry = journal->load(*newest);
+    if (!newest->empty() && (!entry || entry->state == plan::JournalState::running))
+      return std::nullopt;
+    m_settled = *newest;
+  }
+  return m_settled;
 }
 
 void Rounds::log(const Watched& mount, const char* event, Severity severity, std::string message) const {
@@ -75,11 +91,18 @@ void Rounds::log(const Watched& mount, const char* event, Severity severity, std
       {event, severity, name_of(mount.point), mount.point.target, to_string(mount.state->health), std::move(message)});
 }
 
+bool Rounds::server_answers(const Watched& mount) const {
+  const auto server = m_facts.servers.find(mounts::server_key(mount.point));
+  return server != m_facts.servers.end() && server->second;
+}
+
 void Rounds::set_state(Watched& mount, MountState state, Time now) {
   const auto problem = problem_of(state);
   mount.hung = state.health == Health::hung ? mount.hung + 1 : 0;
   if (mount.hung > 0)
-    mount.next_check = now + std::min<std::chrono::seconds>(pause_after(mount.hung), k_longest_hung_pause);
+    mount.next_check =
+        now + (server_answers(mount) ? k_answered_hung_pause
+                                     : std::min<std::chrono::seconds>(pause_after(mount.hung), k_longest_hung_pause));
   mount.checks = problem == mount.problem ? mount.checks + 1 : 1;
   mount.problem = problem;
   const auto before = std::exchange(mount.state, std::move(state));
@@ -106,6 +129,7 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
   request.path_deadline = k_path_deadline;
   request.server_deadline = k_server_deadline;
   request.takeovers = std::exchange(m_takeovers, {});
+  const auto settled = settled_entry(); // before the mounts are read: a later entry may be about what is read
   TRY_ASSIGN(auto seen, probe(m_system, request));
   m_takeovers = std::move(seen.takeovers);
 
@@ -116,9 +140,7 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
     const auto* server = seen.server(mount.point);
-    const auto was_there = m_facts.servers.find(mounts::server_key(mount.point));
-    const bool returned =
-        server != nullptr && server->usable() && (was_there == m_facts.servers.end() || !was_there->second);
+    const bool returned = server != nullptr && server->usable() && !server_answers(mount);
     if (!was_skipped(index) || (!returned && is_same_mount(mount.state, seen.table.at(mount.point.target))))
       continue;
     mount.next_check = {};
@@ -136,6 +158,10 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
     if (!was_skipped(index))
       set_state(mount, std::move(seen.states[index]), now);
     mount.tries.add_check(mount.is_well(), now);
+    if (settled && (mount.state->mounted() || mount.state->health == Health::here)) {
+      mount.settled = *settled;
+      m_changes.erase(mount.point.target);
+    }
     missing = missing || mount.problem == Problem::missing;
   }
   report_run();
@@ -148,10 +174,9 @@ std::vector<std::string> Rounds::choose_mounts(Time now) {
   std::vector<std::string> to_recover;
   const auto next_run = m_runs.size() < k_most_runs ? Time{} : m_runs.front() + k_run_window;
   for (auto& mount : m_facts.mounts) {
-    const auto server = m_facts.servers.find(mounts::server_key(mount.point));
     const auto change = m_changes.find(mount.point.target);
-    auto decision = decide(mount, server != m_facts.servers.end() && server->second,
-                           change == m_changes.end() ? LastChange::none : change->second, m_policy, next_run, now);
+    auto decision = decide(mount, server_answers(mount), change == m_changes.end() ? LastChange::none : change->second,
+                           m_policy, next_run, now);
     if (decision.recover)
       to_recover.push_back(name_of(mount.point));
     if (decision.recover || (decision.why != mount.why && !decision.why.empty()))

@@ -89,8 +89,12 @@ class Rounds {
   [[nodiscard]] const WatchedFacts& facts() const { return m_facts; }
 
  private:
+  /// True if the server of the mount answered in the last round.
+  [[nodiscard]] bool server_answers(const Watched& mount) const;
   void set_state(Watched& mount, MountState state, Time now);
   void read_journal();
+  /// Returns the id of the newest journal entry, "" if there is none; nullopt if its run is still at work.
+  std::optional<std::string> settled_entry();
   void report_run();
   /// Returns the names of the mounts to recover, and logs why each is recovered or not.
   std::vector<std::string> choose_mounts(Time now);
@@ -106,6 +110,7 @@ class Rounds {
   std::optional<RunEnd> m_run_end;     ///< end of a run whose result the next check shows
   std::optional<std::string> m_newest; ///< id of the newest journal entry when m_changes was read
   std::map<std::string, LastChange> m_changes;
+  std::string m_settled; ///< what settled_entry() has returned last
 };
 
 } // namespace sharefs::mounts::watch

@@ -50,7 +50,7 @@ class Watcher {
   Watcher(sys::System& system, WatchInputs&& inputs)
       : m_system(system), m_read_settings(std::move(inputs.read_settings)), m_log(std::move(inputs.log)),
         m_manager(std::move(inputs.manager)), m_flags(std::move(inputs.flags)),
-        m_rounds(system, std::move(inputs.open_journal), m_log) {
+        m_keep_text(std::move(inputs.keep_text)), m_rounds(system, std::move(inputs.open_journal), m_log) {
     m_daemon.version = SHAREFS_VERSION;
     // Recoveries use the program that runs now; a new version takes over when the service is restarted.
     const auto program = system.entry({.path = "/proc/self/exe"}).link_target;
@@ -88,26 +88,41 @@ class Watcher {
 
  private:
   Result<void> read_settings() {
-    TRY_ASSIGN(m_settings, m_read_settings());
+    TRY_ASSIGN(auto settings, m_read_settings());
+    use(std::move(settings));
+    return {};
+  }
+
+  void use(Settings settings) {
+    m_settings = std::move(settings);
     m_interval = std::chrono::milliseconds(parse_duration(m_settings.interval).value_or(0));
     m_rounds.set_mounts(m_settings.points, parse_policy(m_settings.recover));
-    return {};
   }
 
   void reload() {
     const auto begin = std::chrono::duration_cast<std::chrono::microseconds>(sys::Clock::now().time_since_epoch());
     m_manager.send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", begin.count()));
-    const auto read = read_settings();
+    read_settings_again(true);
+    m_manager.send("READY=1");
+  }
+
+  /// Reads sharefs.yaml again. Returns whether other settings are in force now. A wrong file leaves those before in
+  /// force. Unless it was `asked` for, only what is new is reported.
+  bool read_settings_again(bool asked) {
+    auto read = m_read_settings();
+    const auto error = read ? "" : read.error().message;
+    const bool is_new_error = error != std::exchange(m_settings_error, error);
     m_daemon.config_valid = read.has_value();
-    if (read)
+    const bool changed = read && (asked || read->text != m_settings.text);
+    if (changed) {
+      use(std::move(*read));
       m_log({.event = "config",
              .message = fmt::format("read sharefs.yaml again: every {}, recover: {}", m_settings.interval,
                                     m_settings.recover)});
-    else
-      m_log({.event = "config",
-             .severity = Severity::error,
-             .message = "the configuration stays as it was: " + read.error().message});
-    m_manager.send("READY=1");
+    } else if (!read && (asked || is_new_error)) {
+      m_log({.event = "config", .severity = Severity::error, .message = "the configuration stays as it was: " + error});
+    }
+    return changed;
   }
 
   std::vector<std::string> run_round() {
@@ -135,7 +150,7 @@ class Watcher {
     m_tried_images = missing;
     if (tried)
       return;
-    const auto end = run_sharefs({"conda", "stage", "--mount"});
+    const auto end = run_sharefs({"conda", "stage", "--mount"}, m_flags);
     if (end.busy)
       m_tried_images.clear();
     m_log({.event = "staged",
@@ -161,7 +176,7 @@ class Watcher {
     }
     if (names.empty() || now < m_next_staging)
       return;
-    auto command = sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"});
+    auto command = sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"}, m_flags);
     command.ends_with_us = true;
     auto started = sys::StreamedProcess::start(command);
     if (started) {
@@ -195,33 +210,37 @@ class Watcher {
     m_metrics_error = error;
   }
 
-  /// Runs the recovery of these mounts to its end. False: there is nothing to recover, or another sharefs has the host
-  /// lock.
+  /// Runs the recovery of these mounts to its end, by the settings that have chosen them. False: there is nothing to
+  /// recover, or another sharefs has the host lock. If sharefs.yaml has changed, the next round chooses anew.
   bool recover(const std::vector<std::string>& names) {
     if (names.empty())
       return false;
+    if (read_settings_again(false))
+      return true;
     std::vector<std::string> words{"recover"};
     append(words, names);
     if (m_settings.recover == "all")
       words.emplace_back("--moved");
-    const auto end = run_sharefs(words);
+    const auto flags = m_daemon.config_valid ? m_flags : m_keep_text(m_settings.text);
+    const auto end = flags ? run_sharefs(words, *flags) : RunEnd{true, flags.error().message};
     m_rounds.add_run(names, end, sys::Clock::now());
     return !end.busy;
   }
 
-  [[nodiscard]] sys::Command sharefs_command(const std::vector<std::string>& words) const {
+  [[nodiscard]] sys::Command sharefs_command(const std::vector<std::string>& words,
+                                             const std::vector<std::string>& flags) const {
     sys::Command command;
     command.argv = {m_program};
     append(command.argv, words);
     append(command.argv, {"--wait", "0"}); // never wait for an administrator's sharefs
-    append(command.argv, m_flags);
+    append(command.argv, flags);
     command.deadline = k_run_deadline;
     return command;
   }
 
-  RunEnd run_sharefs(std::vector<std::string> words) {
+  RunEnd run_sharefs(std::vector<std::string> words, const std::vector<std::string>& flags) {
     append(words, {"--yes", "--json"});
-    const auto command = sharefs_command(words);
+    const auto command = sharefs_command(words, flags);
     const auto done = m_system.run(command);
     if (!done)
       return {false, done.error().message};
@@ -256,6 +275,7 @@ class Watcher {
   Rounds::Log m_log;
   sys::ServiceManager m_manager;
   std::vector<std::string> m_flags;
+  std::function<Result<std::vector<std::string>>(const std::string&)> m_keep_text;
   Rounds m_rounds;
   Settings m_settings;
   std::chrono::milliseconds m_interval{0};
@@ -266,6 +286,7 @@ class Watcher {
   sys::PipeReader m_staging_output; ///< nothing of it is kept; its end is that of the process
   sys::Deadline m_next_staging;     ///< the earliest time
   std::string m_metrics_error;      ///< why metrics could not be written
+  std::string m_settings_error;     ///< why sharefs.yaml could not be read again
   sys::Deadline m_last_round;
   bool m_stopped = false;
 };

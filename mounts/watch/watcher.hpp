@@ -7,6 +7,7 @@ namespace sharefs::mounts::watch {
 
 /// The settings of sharefs.yaml.
 struct Settings {
+  std::string text; ///< of the whole file
   std::vector<MountPoint> points;
   std::string interval, recover;                         ///< as they are written there
   std::string textfile;                                  ///< file for the metrics; empty: none are written
@@ -22,6 +23,8 @@ struct WatchInputs {
   Rounds::Log log;
   sys::ServiceManager manager;
   std::vector<std::string> flags; ///< options for each sharefs that the daemon runs: --config FILE
+  /// Keeps the text of a sharefs.yaml, and returns the options for a sharefs that is to read it instead of the file.
+  std::function<Result<std::vector<std::string>>(const std::string& text)> keep_text;
 };
 
 /// Runs rounds until SIGTERM or SIGINT, and returns true then; SIGHUP reads the settings again. `once`: runs one round

@@ -95,9 +95,10 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   const bool becomes_it = spec.takes_command && !spec.changes; // the command that it runs
   const int code = outcome ? *outcome : becomes_it ? k_exit_run_failed : exit_code_of(outcome.error());
   if (!outcome) {
-    context.envelope.error = outcome.error();
+    auto& error = context.envelope.error.emplace(outcome.error());
+    error.hint = add_config(context, std::move(error.hint));
     if (!context.flags.json)
-      console.error(outcome.error());
+      console.error(error);
   }
   context.envelope.ok = code == k_exit_ok;
   if (context.flags.json && !context.answered)

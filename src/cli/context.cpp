@@ -40,9 +40,9 @@ const Result<config::Config>& Context::load() {
     return *m_config;
   const auto path = config_path();
   const auto& given = host.inherited.config;
-  const auto text = given ? Result<std::string>(*given) : system.files().read_trusted(path, k_config_limit);
+  auto text = given ? Result<std::string>(*given) : system.files().read_trusted(path, k_config_limit);
   if (text)
-    m_config = config::parse(*text, path);
+    m_config = config::parse(m_config_text = std::move(*text), path);
   else if (text.error().code == ErrorCode::not_found)
     m_config = fail(ErrorCode::not_found, "there is no " + path,
                     "run `sharefs init` to make one, or name it with --config FILE");
@@ -86,6 +86,7 @@ void Context::report(const Diagnoses& diagnoses) {
   for (const auto& one : diagnoses)
     if (m_reported.insert(one).second)
       fresh.push_back(one);
+  fresh = add_config(*this, std::move(fresh));
   envelope.diagnoses.insert(envelope.diagnoses.end(), fresh.begin(), fresh.end());
   if (!flags.json)
     console.diagnoses(fresh);
@@ -127,10 +128,41 @@ Argv with_config(const Context& context, Argv words) {
   return words;
 }
 
+std::string add_config(const Context& context, std::string text) {
+  const auto path = context.config_path();
+  if (path == k_default_config)
+    return text;
+  constexpr std::string_view k_program = "sharefs ";
+  const auto option = "--config " + shell_quote(path) + " ";
+  for (auto at = text.find(k_program); at != std::string::npos; at = text.find(k_program, at)) {
+    const auto before = std::string_view(text).substr(0, at);
+    at += k_program.size();
+    const auto end = text.find('`', at);
+    const auto words = std::string_view(text).substr(at, end - at);
+    const bool is_command = before.ends_with('`') || before.ends_with("`sudo ") || before.ends_with("&& ");
+    const bool is_elsewhere = end != std::string::npos && text.compare(end, 5, "` on ") == 0;
+    if (is_command && !is_elsewhere && !words.starts_with('-') && words.find("--config") == std::string::npos)
+      text.insert(at, option);
+  }
+  return text;
+}
+
+Diagnoses add_config(const Context& context, Diagnoses diagnoses) {
+  for (auto& one : diagnoses) {
+    one.hint = add_config(context, std::move(one.hint));
+    if (!one.fix.empty())
+      one.fix = add_config(context, "`" + one.fix).substr(1);
+  }
+  return diagnoses;
+}
+
 Result<void> require_root(const Context& context, const std::string& refusal) {
   if (context.flags.changes_nothing() || context.system.identity().uid == 0)
     return {};
-  return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(context.argv) + "`");
+  auto words = context.argv; // sudo passes no $SHAREFS_CONFIG on
+  if (context.flags.config.empty() && context.config_path() != k_default_config)
+    words.insert(words.begin() + 1, {"--config", context.config_path()});
+  return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(words) + "`");
 }
 
 } // namespace sharefs::cli

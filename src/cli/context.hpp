@@ -69,6 +69,8 @@ class Context {
   /// warning, if the file cannot be read or trusted or does not answer. Returns an error if the file is wrong, or if
   /// --config names a file that does not exist.
   Result<const config::Config*> config_if_any(Unreadable unreadable = Unreadable::warns);
+  /// Returns the text that config() has read; "" if there was none.
+  [[nodiscard]] const std::string& config_text() const { return m_config_text; }
   /// Returns the path that config() would read.
   [[nodiscard]] std::string config_path() const;
   /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
@@ -82,6 +84,7 @@ class Context {
   const Result<config::Config>& load();
 
   std::optional<Result<config::Config>> m_config;
+  std::string m_config_text;
   std::set<Diagnosis> m_reported;
   std::set<std::string> m_said;
   bool m_warned = false; ///< the warning about an unreadable configuration was given
@@ -100,6 +103,12 @@ int exec_command(Context& context, const Argv& command, const std::vector<std::s
 /// Adds --config to the arguments of a sharefs on another machine or in another process, so that it reads the same
 /// file.
 Argv with_config(const Context& context, Argv words);
+
+/// Adds --config to the commands of sharefs in a hint, each in backticks, and in the hints and fixes of diagnoses. So a
+/// command that is typed as it is printed reads the same file as this one, also by sudo. Commands for another machine
+/// ("`sharefs export --all` on the server") and those with global options stay as they are.
+std::string add_config(const Context& context, std::string text);
+Diagnoses add_config(const Context& context, Diagnoses diagnoses);
 
 /// Returns an error `permission` with the text `refusal` if the command would change something and this user is not
 /// root.

@@ -40,6 +40,7 @@ struct JournalEntry {
   std::string id;      ///< a number, counted under the host lock
   std::string command; ///< the command line, quoted
   std::string user, started;
+  std::string boot_id; ///< boot of the host in which it was written
   JournalState state = JournalState::unfinished;
   std::string damage;             ///< of an unreadable entry: "its plan.json is damaged"
   Plan plan;                      ///< the actions as they began, with the modes and the access that were found

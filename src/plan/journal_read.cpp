@@ -44,6 +44,7 @@ class EntryReader {
     m_entry.command = std::move(head.command);
     m_entry.user = std::move(head.user);
     m_entry.started = std::move(head.started);
+    m_entry.boot_id = std::move(head.boot_id);
     if (!plan)
       return set_damage("its plan.json: " + plan.error().message);
     m_entry.plan = std::move(*plan);

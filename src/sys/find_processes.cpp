@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace sharefs::sys {
 namespace {
@@ -18,13 +19,18 @@ std::string in_proc(int pid, const std::string& name) {
   return join_path(fmt::format("/proc/{}", pid), name);
 }
 
-/// Reads a number from /proc/PID/stat (proc(5)); `field` counts from 1 and must be more than 2. The second field is the
-/// program's name in parentheses, and may itself contain spaces and parentheses.
-std::optional<std::uint64_t> read_stat(const Files& files, int pid, std::size_t field) {
-  const auto text = files.read(in_proc(pid, "stat"), k_stat_limit).value_or("");
-  const auto fields = split_words(std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size())));
+constexpr std::size_t k_start_field = 22;
+
+/// Finds a number in the text of /proc/PID/stat (proc(5)); `field` counts from 1 and must be more than 2. The second
+/// field is the program's name in parentheses, and may itself contain spaces and parentheses.
+std::optional<std::uint64_t> find_in_stat(std::string_view text, std::size_t field) {
+  const auto fields = split_words(text.substr(std::min(text.rfind(')') + 1, text.size())));
   const std::size_t index = field - 3;
   return index < fields.size() ? parse_number<std::uint64_t>(fields[index]) : std::nullopt;
+}
+
+std::optional<std::uint64_t> read_stat(const Files& files, int pid, std::size_t field) {
+  return find_in_stat(files.read(in_proc(pid, "stat"), k_stat_limit).value_or(""), field);
 }
 
 } // namespace
@@ -79,7 +85,14 @@ std::vector<FoundProcess> find_processes(System& system, const std::vector<std::
 }
 
 std::optional<std::uint64_t> process_start(const Files& files, int pid) {
-  return read_stat(files, pid, 22);
+  return read_stat(files, pid, k_start_field);
+}
+
+std::chrono::seconds age_of_process(std::string_view stat, std::string_view uptime) {
+  const auto start = find_in_stat(stat, k_start_field);
+  const auto now = parse_number<std::uint64_t>(uptime.substr(0, uptime.find('.')));
+  const auto ticks = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+  return std::chrono::seconds(start && now ? *now - std::min(*now, *start / ticks) : 0);
 }
 
 std::optional<bool> has_ended(const Files& files, int pid, std::uint64_t start) {

@@ -47,6 +47,8 @@ std::vector<FoundProcess> find_processes(System& system, const std::vector<std::
 /// such process, or /proc hides it. Together with the boot id it distinguishes a process from a later one with the same
 /// pid.
 std::optional<std::uint64_t> process_start(const Files& files, int pid);
+/// Returns how long a process has run, by the texts of its /proc/PID/stat and of /proc/uptime; 0 if they do not tell.
+std::chrono::seconds age_of_process(std::string_view stat, std::string_view uptime);
 /// True if the process that has begun at `start` has ended; nullopt: /proc hides it (proc(5), hidepid), and some
 /// process has this id.
 std::optional<bool> has_ended(const Files& files, int pid, std::uint64_t start);

@@ -76,8 +76,11 @@ def test_stale_is_healed_and_a_dead_server_is_waited_for(lab: Cluster) -> None:
     watch = Watch(node)
     watch.wait_for("state", "healthy")
 
+    node.write_file(CONFIG_PATH, text().replace("interval: 1s", "interval: often"), mode=0o644)
     lab.remake_filesystem("server")
-    watch.wait_for("recovered")
+    watch.wait_for("recovered")  # by the settings before, because the file is wrong now
+    assert len(watch.said("config", "stays as it was")) == 1
+    configure(lab, text())
     assert state_of(node) == "healthy"
     assert len(mount_lines(node)) == 1
     assert len(watch.said("recover")) == 1

@@ -30,7 +30,11 @@ class Terminal {
   int run(Argv arguments, std::vector<std::string> environment = {}) {
     std::istringstream in;
     std::ostringstream out_stream, err_stream;
-    cli::Host host{[&](const std::string&) { return std::make_unique<test::ScriptedSystem>(m_files.path()); },
+    cli::Host host{[&](const std::string&) {
+                     auto system = std::make_unique<test::ScriptedSystem>(m_files.path());
+                     system->machine.identity.uid = uid;
+                     return system;
+                   },
                    in,
                    out_stream,
                    err_stream,
@@ -44,6 +48,7 @@ class Terminal {
     return code;
   }
   std::string out, err;
+  uid_t uid = 0;
 
  private:
   test::TemporaryDirectory m_files;
@@ -115,6 +120,22 @@ TEST_CASE("a configuration that is not there, and one that is wrong", "[config]"
   host.write(k_config, "version: 2\nx: 1\n");
   CHECK(host.run({"status"}) == 2);
   CHECK_THAT(host.err, Catch::Contains("  1 more: `sharefs config check /etc/sharefs/sharefs.yaml` shows all\n"));
+}
+
+TEST_CASE("a command that is typed as it is printed reads the same configuration", "[config]") {
+  Terminal host;
+  host.write("/work/a b.yaml", "version: 1\nmounts:\n  m: {from: \"h.x:/srv\", at: /m}\n");
+  const std::string option = "--config '/work/a b.yaml' ";
+  CHECK(host.run({"--config", "a b.yaml", "status"}) == 1);
+  CHECK_THAT(host.err, Catch::Contains("hint: run `sharefs " + option + "mount m`\n"));
+  const std::vector<std::string> environment{"SHAREFS_CONFIG=/work/a b.yaml"};
+  CHECK(host.run({"status", "--json"}, environment) == 1);
+  CHECK(nlohmann::json::parse(host.out).at("diagnoses").at(0).at("fix") == "sharefs " + option + "mount m");
+  host.uid = 1000;
+  CHECK(host.run({"umount", "m"}, environment) == 1);
+  CHECK_THAT(host.err, Catch::Contains("hint: run `sudo sharefs " + option + "umount m`\n")); // sudo drops the variable
+  CHECK(host.run({"umount", "m", "--config", "a b.yaml"}) == 1);
+  CHECK_THAT(host.err, Catch::Contains("hint: run `sudo sharefs umount m --config 'a b.yaml'`\n"));
 }
 
 TEST_CASE("a link that somebody else made does not lead to the configuration", "[config]") {

@@ -170,9 +170,23 @@ TEST_CASE("stacked mounts and a mount.nfs that is still at work") {
   CHECK(found[1].code == "SF218");
 }
 
+TEST_CASE("a mount.nfs in the foreground is waited for, and ended only when it takes long") {
+  auto state = state_of(Health::backgrounding);
+  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "rw", std::chrono::seconds(2)};
+  const auto found = diagnose(state, nullptr).at(0);
+  CHECK(found.message == "/data/share is not mounted yet; `mount.nfs` (pid 99) is mounting storage1:/mnt/share");
+  CHECK(found.hint.starts_with("wait"));
+  state.pending->age = std::chrono::seconds(31);
+  CHECK(diagnose(state, nullptr).at(0).hint.ends_with("kill 99"));
+  state.health = Health::healthy;
+  CHECK(diagnose(state, nullptr).at(0).hint == "end it: kill 99");
+  state.pending->age = std::chrono::seconds(2);
+  CHECK(diagnose(state, nullptr).at(0).hint.starts_with("wait"));
+}
+
 TEST_CASE("the server of a mount in the background is asked at its port") {
   auto state = state_of(Health::backgrounding);
-  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "rw,port=20490"};
+  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "rw,bg,port=20490"};
   CHECK(diagnose(state, nullptr).at(0).fix == "sharefs probe --port=20490 storage1");
 }
 

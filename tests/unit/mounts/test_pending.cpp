@@ -2,6 +2,8 @@
 #include "samples.hpp"
 #include "support/catch.hpp"
 
+#include <unistd.h>
+
 using namespace sharefs;
 using namespace sharefs::mounts;
 using namespace std::string_literals;
@@ -43,11 +45,15 @@ TEST_CASE("pending mounts are found, and cmdline of others is never read") {
   add_process(system, 30, "mount.nfs4", "/sbin/mount.nfs4\0s:/b\0/b\0"s, "mnt:[2]"); // a container's
   add_process(system, 40, "mount.nfs", "");                                          // cannot be read
   add_process(system, 50, "mount.nfs", "/sbin/mount.nfs\0s:/c\0/c\0"s);
+  test::add_file(system, "/proc/uptime", "1042.50 7000.00\n");
+  test::add_file(system, "/proc/20/stat",
+                 "20 (mount.nfs) S 1 20 20 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 " +
+                     std::to_string(1000 * ::sysconf(_SC_CLK_TCK)) + " 0 0\n");
   for (const auto* path : {"/proc/50/cmdline", "/proc/10/cmdline"})
     system.machine.entries[path] = test::answered(ETIMEDOUT);
   const auto found = find_pending(system, std::chrono::seconds(1));
   REQUIRE(found.size() == 1);
-  CHECK(found[0] == PendingMount{20, "s:/a", "/a", "rw,bg"});
+  CHECK(found[0] == PendingMount{20, "s:/a", "/a", "rw,bg", std::chrono::seconds(42)});
 }
 
 TEST_CASE("without /proc nothing is pending") {

@@ -195,7 +195,7 @@ TEST_CASE("a background mount is told and not stacked") {
   test::add_link(system, "/proc/self/ns/mnt", "mnt:[1]");
   test::add_link(system, "/proc/77/ns/mnt", "mnt:[1]");
   test::add_file(system, "/proc/77/comm", "mount.nfs\n");
-  test::add_file(system, "/proc/77/cmdline", std::string("mount.nfs\0storage1:/mnt/share\0/data/share\0", 42));
+  test::add_file(system, "/proc/77/cmdline", std::string("mount.nfs\0storage1:/mnt/share\0/data/share\0-obg\0", 47));
   const auto plan = plan_on(system, {share()});
   CHECK(plan.plan.empty());
   REQUIRE(has_code(plan.diagnoses, "SF218"));

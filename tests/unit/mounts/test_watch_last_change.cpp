@@ -67,6 +67,9 @@ TEST_CASE("last_changes: what was unmounted, and what came later", "[last-change
   CHECK(changes_of({gone, cut}) == k_taken_away);
   CHECK(changes_of({cut, gone}) == k_cut_off);
   CHECK(changes_of({back, cut}).empty());
+  const auto tried = entry_of({mount()}, {k_failed}, JournalState::failed);
+  CHECK(changes_of({tried, tried, cut}) == k_cut_off); // a second attempt that fails is no end of the first
+  CHECK(changes_of({tried, gone}) == k_taken_away);
   CHECK(changes_of({entry_of({unmount()}, {{}}, JournalState::undone), cut}).empty());
   CHECK(changes_of({entry_of({unmount("/other")}, {{}}), gone}) == k_taken_away);
 }

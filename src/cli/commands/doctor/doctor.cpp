@@ -83,7 +83,7 @@ Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
     return executed.exit_code;
   how.plans = false;
   const auto after = examine(context, how);
-  const auto left = by_severity(after);
+  const auto left = add_config(context, by_severity(after));
   context.envelope.fields["left"] = json_of(left);
   if (!context.flags.json)
     context.console.diagnoses(left);

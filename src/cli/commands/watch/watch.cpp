@@ -1,4 +1,5 @@
 // sharefs watch: looks after the mounts until it is stopped.
+#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -23,11 +24,26 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
     return missing;
   };
   const auto watch = config->watch.value_or(config::Watch{});
-  mounts::watch::Settings settings{
-      mounts_for_host(context.system, *config), watch.interval, watch.recover, watch.textfile, missing_images, nullptr};
+  mounts::watch::Settings settings{fresh->config_text(),
+                                   mounts_for_host(context.system, *config),
+                                   watch.interval,
+                                   watch.recover,
+                                   watch.textfile,
+                                   missing_images,
+                                   nullptr};
   if (watch.stage)
     settings.unstaged = [fresh] { return unstaged_environments(*fresh); };
   return settings;
+}
+
+Result<Argv> keep_text(Context& context, const std::string& text) {
+  TRY_ASSIGN(const auto state, state_directory(context));
+  const auto path = join_path(state, "watch.yaml");
+  const auto& files = context.system.files();
+  TRY_ASSIGN(const auto before, files.read_if_exists(path));
+  if (before != text)
+    TRY(files.write_if(path, before, text, 0600));
+  return Argv{"--config", path};
 }
 
 mounts::watch::WatchInputs surroundings_of(Context& context) {
@@ -43,7 +59,8 @@ mounts::watch::WatchInputs surroundings_of(Context& context) {
               },
           .manager = {context.environment("NOTIFY_SOCKET"), context.environment("WATCHDOG_USEC"),
                       context.environment("WATCHDOG_PID")},
-          .flags = with_config(context, {})};
+          .flags = with_config(context, {}),
+          .keep_text = [&context](const std::string& text) { return keep_text(context, text); }};
 }
 
 Result<int> run_watch(Context& context, const Arguments& arguments) {
