@@ -49,14 +49,29 @@ void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
                             fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
 }
 
+/// Containers of one machine have one boot id, and a host name each.
 void compare_names(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
-  for (const auto& [name, nodes] : group_by_value(answers, [](const NodeFacts& facts) { return facts.hostname; }))
-    if (nodes.size() > 1 && !name.empty())
+  for (const auto& [name, nodes] : group_by_value(answers, [](const NodeFacts& facts) { return facts.hostname; })) {
+    if (nodes.size() < 2 || name.empty())
+      continue;
+    auto same_name = answers;
+    std::erase_if(same_name, [&](const NodeAnswer& one) { return one.facts.hostname != name; });
+    const auto boots = group_by_value(same_name, [](const NodeFacts& facts) { return facts.boot_id; });
+    for (const auto& [boot_id, names] : boots)
+      if (names.size() > 1 && !boot_id.empty())
+        found.push_back(finding(Severity::error, "SF808", names,
+                                fmt::format("they are one machine, `{}`: a change may take its exports away before "
+                                            "its clients have unmounted them",
+                                            to_utf8(name)),
+                                "keep one of the names under `nodes:` and `servers:` of sharefs.yaml; `{name: NODE, "
+                                "address: ADDRESS}` is the server of this address"));
+    if (boots.size() > 1 || boots.front().first.empty())
       found.push_back(finding(Severity::error, "SF808", nodes,
                               fmt::format("they all have the host name `{}`: NFS servers, and notes on the share about "
                                           "who works there, cannot tell them apart",
                                           to_utf8(name)),
                               "give each a name of its own (`hostnamectl set-hostname NAME`), then boot it"));
+  }
 }
 
 using Accounts = std::vector<Account>;

@@ -29,11 +29,12 @@ struct NodeFacts {
   std::string config;        ///< sha256 of its sharefs.yaml
   std::int64_t clock_ms = 0; ///< since 1970, by its clock
   std::vector<Account> users, groups;
+  std::string boot_id = {}; ///< empty: of an older sharefs
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 template <FieldsOf<NodeFacts> F> auto fields(F& f) {
   return named("hostname", f.hostname, "version", f.version, "config", f.config, "clock_ms", f.clock_ms, "users",
-               f.users, "groups", f.groups);
+               f.users, "groups", f.groups, "boot_id", f.boot_id);
 }
 
 /// Reads the facts of another machine's sharefs; nullopt if the JSON is something else.

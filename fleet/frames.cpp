@@ -77,7 +77,7 @@ std::string hello_frame(const std::string& node, std::string_view version) {
 }
 
 std::string answer_frames(const std::string& node, int exit_code, std::string_view document) {
-  const JsonLimits limits{.bytes = k_most_document};
+  const JsonLimits limits{.bytes = k_most_document, .members = k_most_members};
   auto parsed =
       document.empty() ? Result<nlohmann::ordered_json>(nullptr) : read_json<nlohmann::ordered_json>(document, limits);
   const auto text = without_marks({{"exit", exit_code}, {"document", parsed ? std::move(*parsed) : nullptr}});
@@ -137,7 +137,8 @@ Answer FrameReader::answer(const std::string& node) const {
   std::string text;
   for (const auto& [index, payload] : pieces.payloads)
     text += payload;
-  auto whole = read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload});
+  auto whole =
+      read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload, .members = k_most_members});
   if (!whole || !member(*whole, "exit").is_number_integer())
     return answer;
   answer.exit_code = member(*whole, "exit").get<int>();

@@ -17,6 +17,9 @@ namespace sharefs::fleet {
 /// A node with another protocol runs nothing. The number rises when a node must understand more to do what is asked.
 inline constexpr unsigned k_protocol = 1;
 
+/// The most members of one object in an answer. Reading one that keeps their order takes the square of their number.
+inline constexpr std::size_t k_most_members = 1000;
+
 /// The value of `--frame`: "1:gpu07:600".
 struct FrameRequest {
   unsigned protocol = 0;

@@ -1,7 +1,9 @@
 #include "fleet/node.hpp"
 
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -35,6 +37,20 @@ std::vector<std::string> group_names(const std::vector<Node>& nodes) {
     if (std::ranges::find(names, name) == names.end())
       names.push_back(name);
   return names;
+}
+
+/// True for one name or address, and for one name with and without its domain, as sys::is_this_host() takes it; but not
+/// if such names have different addresses.
+bool are_one_machine(const Node& node, const Node& server) {
+  if (is_same_host(node.name, server.name) || is_same_host(node.name, server.address))
+    return true;
+  if (!node.address.empty() && !server.address.empty())
+    return is_same_host(node.address, server.address);
+  const auto begins_with = [](const std::string& whole, const std::string& name) {
+    return name.find('.') == std::string::npos && !sys::address_bytes(whole) &&
+           lower_case(whole).starts_with(lower_case(name) + ".");
+  };
+  return begins_with(node.name, server.name) || begins_with(server.name, node.name);
 }
 
 using Nodes = std::vector<Node>;
@@ -125,17 +141,29 @@ Result<std::string> format_nodes(const std::vector<Node>& nodes, const std::stri
 }
 
 Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node>& servers) {
-  std::unordered_map<std::string, std::size_t> known;
-  for (std::size_t i = 0; i < listed.size(); ++i)
-    if (const auto [first, fresh] = known.try_emplace(listed[i].name, i); !fresh)
-      return fail(ErrorCode::config,
-                  fmt::format("{}: the node {} comes twice", listed[i].origin.text(), listed[i].name),
+  std::unordered_map<std::string, std::size_t> known, addresses;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto& one = listed[i];
+    if (const auto [first, fresh] = known.try_emplace(lower_case(one.name), i); !fresh)
+      return fail(ErrorCode::config, fmt::format("{}: the node {} comes twice", one.origin.text(), one.name),
                   fmt::format("it stands at {} already; keep one of them", listed[first->second].origin.text()));
+    if (const auto [first, fresh] = addresses.try_emplace(lower_case(one.address.empty() ? one.name : one.address), i);
+        !fresh)
+      return fail(
+          ErrorCode::config,
+          fmt::format("{}: the node {} has the address of {}", one.origin.text(), one.name, listed[first->second].name),
+          fmt::format("that stands at {}; give each its own, or keep one of them",
+                      listed[first->second].origin.text()));
+  }
   for (const auto& server : servers) {
-    const auto same = std::ranges::find_if(listed, [&](const Node& node) {
-      return node.name == server.name || node.name == server.address ||
-             (!node.address.empty() && node.address == server.address);
-    });
+    const auto is_server = [&](const Node& node) { return are_one_machine(node, server); };
+    const auto same = std::ranges::find_if(listed, is_server);
+    if (same != listed.end())
+      if (const auto second = std::find_if(same + 1, listed.end(), is_server); second != listed.end())
+        return fail(ErrorCode::config,
+                    fmt::format("{}: the node {} is the server {}, as {} is", second->origin.text(), second->name,
+                                server.name, same->name),
+                    fmt::format("that stands at {}; keep one of them", same->origin.text()));
     if (same == listed.end()) {
       listed.push_back(server);
     } else {
@@ -153,20 +181,8 @@ Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node
 Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::string& pattern) {
   const auto known = names_of(nodes);
   const auto words = group_names(nodes);
-  // A bare name that is a group, and not a node, means the group.
-  std::string spelled;
-  for (std::size_t at = 0; at < pattern.size();) {
-    auto end = pattern.find_first_of(",!&^ \t", at);
-    end = end == std::string::npos ? pattern.size() : end;
-    const auto word = pattern.substr(at, end - at);
-    const bool is_group =
-        std::ranges::find(words, word) != words.end() && std::ranges::find(known, word) == known.end();
-    spelled += (is_group ? "@" : "") + word;
-    if (end < pattern.size())
-      spelled += pattern[end];
-    at = end + 1;
-  }
-  TRY_ASSIGN(const auto wanted, expand(spelled, groups_among(nodes)));
+  const auto is_group = [&](const std::string& word) { return contains(words, word) && !contains(known, word); };
+  TRY_ASSIGN(const auto wanted, expand_words(pattern, is_group, groups_among(nodes)));
   std::unordered_map<std::string, const Node*> by_name;
   for (const auto& node : nodes)
     by_name.emplace(node.name, &node);

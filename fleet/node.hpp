@@ -49,6 +49,10 @@ inline constexpr std::size_t k_most_nodes = 10'000;
 /// in its first place. Error `usage` with the column.
 Result<std::vector<std::string>> expand(std::string_view pattern, const Group& group = nullptr);
 
+/// As expand(), and a bare name that is a group, and not a node, means the group.
+Result<std::vector<std::string>>
+expand_words(std::string_view pattern, const std::function<bool(const std::string&)>& is_group, const Group& group);
+
 /// Writes the names as ranges of their last numbers, as short as possible: "gpu[01-64],storage1". Takes one pass.
 std::string fold(const std::vector<std::string>& names);
 
@@ -61,8 +65,8 @@ Result<std::vector<Node>> parse_hostfile(std::string_view text, const std::strin
 /// `clustershell`, `ansible`. Error `usage` for another format, and where the slots are not known that DeepSpeed needs.
 Result<std::string> format_nodes(const std::vector<Node>& nodes, const std::string& format);
 
-/// Joins the nodes of all sources to one list. A server that the user's list names too is one node. Error `config`
-/// where a node is listed twice, with both places.
+/// Joins the nodes of all sources to one list. A server that the user's list names too, by its address or with its
+/// domain, is one node. Error `config` where a node is listed twice, or two have one address, with both places.
 Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node>& servers);
 
 /// Returns the nodes of a value of `--on`: a pattern for expand() with names and groups (`@a100`, `all`, `servers`,

@@ -160,9 +160,13 @@ bool is_good(State state) {
 }
 
 std::string Outcome::journal_ids() const {
-  std::vector<std::string> ids{text_in(document, "journal_id")};
+  constexpr std::size_t k_most_ids = 1000;
+  std::vector<std::string> ids;
   for (const auto& earlier : member(document, "earlier_journal_ids"))
-    ids.insert(ids.begin() + 1, earlier.is_string() ? earlier.get<std::string>() : "");
+    if (earlier.is_string() && ids.size() < k_most_ids)
+      ids.push_back(earlier.get<std::string>());
+  ids.push_back(text_in(document, "journal_id"));
+  std::ranges::reverse(ids);
   // undo puts them into a command line for the node's shell
   std::erase_if(ids, [](const std::string& id) { return !parse_number<std::uint64_t>(id); });
   return join(ids, " ");
@@ -178,6 +182,10 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   if (answer.exit_code && answer.protocol == k_protocol && !was_ended) {
     outcome.document = std::move(answer.document);
     read_document(outcome, *answer.exit_code);
+    constexpr std::size_t k_most_text = 4096;
+    for (auto* text : {&outcome.why, &outcome.hint})
+      if (text->size() > k_most_text)
+        *text = to_utf8(text->substr(0, k_most_text)) + "...";
     return outcome;
   }
   if (!answer.version.empty() && answer.protocol != k_protocol) {

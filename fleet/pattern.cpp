@@ -261,6 +261,19 @@ Result<std::vector<std::string>> expand(std::string_view pattern, const Group& g
   return PatternReader(pattern, group).read();
 }
 
+Result<std::vector<std::string>>
+expand_words(std::string_view pattern, const std::function<bool(const std::string&)>& is_group, const Group& group) {
+  std::string spelled;
+  for (std::size_t at = 0; at < pattern.size();) {
+    const auto end = std::min(pattern.find_first_of(",!&^ \t", at), pattern.size());
+    const std::string word(pattern.substr(at, end - at));
+    spelled += (is_group(word) ? "@" : "") + word;
+    spelled += pattern.substr(end, 1);
+    at = end + 1;
+  }
+  return expand(spelled, group);
+}
+
 std::string fold(const std::vector<std::string>& names) {
   struct Family {
     Numbered first;

@@ -56,7 +56,7 @@ class Runner {
   Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
          const Listener& listener)
       : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener),
-        m_batches(request.at_once ? std::vector<Batch>{{request.nodes, false}}
+        m_batches(request.at_once ? std::vector<Batch>{{request.nodes}}
                                   : batches_for_changes(request.nodes, request.settings.canary, request.servers_last)) {
   }
 
@@ -68,6 +68,8 @@ class Runner {
     for (std::size_t number = 0; number < m_batches.size(); ++number) {
       const auto& batch = m_batches[number];
       m_allowed = batch.must_succeed ? 0 : m_most_failures - std::min(m_most_failures, failures);
+      if (batch.needs_all && !m_run.stopped && !m_run.interrupted)
+        hold_back_servers();
       if (!m_run.stopped && !m_run.interrupted)
         if (const auto ran = run_batch(batch, number); !ran)
           stop(ran.error());
@@ -84,6 +86,21 @@ class Runner {
   }
 
  private:
+  /// Ends the run if a node on which the change is not done may still use the exports.
+  void hold_back_servers() {
+    std::vector<std::string> open;
+    for (const auto& node : m_request.failed_check)
+      if (!node.in(k_servers))
+        open.push_back(node.name);
+    for (const auto& outcome : m_run.outcomes)
+      if (!is_good(outcome.state))
+        open.push_back(outcome.node);
+    if (!open.empty())
+      stop(Error{ErrorCode::busy, fmt::format("the servers stay as they are: {} may still use them", fold(open)),
+                 "mend them, then `sharefs nodes resume`; `--on 'all!NODE'` leaves out a machine that is gone for good",
+                 ""});
+  }
+
   Result<void> write_files() {
     const auto script = node_script(m_system.files().real_path(m_path), m_request.asking);
     TRY(m_directory.create("node.sh", script));
@@ -324,7 +341,7 @@ std::optional<MostFailures> parse_most_failures(std::string_view text) {
 }
 
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last) {
-  std::vector<Batch> batches{{{}, true}, {{}, true}, {{}, false}, {{}, false}};
+  std::vector<Batch> batches{{{}, true, servers_last}, {{}, true}, {}, {}};
   std::vector<Node> others;
   for (const auto& node : nodes)
     node.in(k_servers) ? batches[0].nodes.push_back(node) : others.push_back(node);
@@ -395,7 +412,7 @@ Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const 
   TRY_ASSIGN(const auto text, (*opened)->read(k_results));
   std::map<std::string, Outcome> outcomes;
   for (const auto& line : split_lines(text)) {
-    const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U});
+    const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U, .members = k_most_members});
     if (!json || !json->is_object()) // the line was cut off when this machine went down
       continue;
     Outcome outcome{.node = text_in(*json, "name"),

@@ -37,9 +37,10 @@ struct Settings {
 struct Batch {
   std::vector<Node> nodes;
   bool must_succeed = false; ///< one failure ends the run
+  bool needs_all = false; ///< not begun before the change is done on all other nodes, whatever `most_failures` allows
 };
 /// Returns the batches of a change: the servers, then `canary` nodes, a tenth of the rest, and the rest. `servers_last`
-/// is for a change that removes what clients depend on.
+/// is for a change that removes what clients depend on: one of them that still has its mounts would hang.
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last = false);
 
 struct Request {
@@ -54,7 +55,8 @@ struct Request {
   std::function<Outcome(const Node&, const std::string& out, const Ended&)> read = {};
   /// Write the answers to the disk; not needed for a question whose answers nobody reads later.
   bool keeps_record = true;
-  std::vector<Outcome> before = {}; ///< outcomes of an earlier run, which belong into the record, too
+  std::vector<Outcome> before = {};    ///< outcomes of an earlier run, which belong into the record, too
+  std::vector<Node> failed_check = {}; ///< nodes that are left out because they failed the check before the change
 };
 
 struct Run {

@@ -11,17 +11,13 @@ namespace sharefs::fleet {
 
 namespace {
 
-/// Calls expand(), and puts the place of the text in front of an error.
-Result<std::vector<std::string>> expand_at(const std::string& pattern, const Origin& origin,
-                                           const Group& group = nullptr) {
-  auto names = expand(pattern, group);
-  if (!names) {
-    auto error = names.error();
+/// Puts the place of the text in front of an error of expand().
+Result<std::vector<std::string>> at_origin(Result<std::vector<std::string>> names, const Origin& origin) {
+  return std::move(names).map_error([&](Error error) {
     error.code = ErrorCode::config;
     error.message = origin.text() + ": " + error.message;
-    return fail(std::move(error));
-  }
-  return names;
+    return error;
+  });
 }
 
 /// Runs a program that prints one name per line. Slurm prints a node several times.
@@ -64,9 +60,25 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
   std::unordered_map<std::string, Node*> by_name;
   for (auto& node : nodes)
     by_name.emplace(node.name, &node);
+  std::unordered_set<std::string> earlier{std::string(k_all), std::string(k_servers), std::string(k_clients)};
+  std::unordered_set<std::string> later;
   for (const auto& group : groups)
+    later.insert(group.name);
+  const auto is_group = [&](const std::string& word) { return earlier.contains(word) && !by_name.contains(word); };
+  const auto hint_for_later = [&](const std::string& name, std::string otherwise) {
+    return later.contains(name) && !earlier.contains(name)
+               ? fmt::format("write the group {} in front of the groups that name it", name)
+               : std::move(otherwise);
+  };
+  const Group members = [&](const std::string& name) {
+    return groups_among(nodes)(name).map_error([&](Error error) {
+      error.hint = hint_for_later(name, std::move(error.hint));
+      return error;
+    });
+  };
+  for (const auto& group : groups) {
     for (const auto& pattern : group.patterns) {
-      TRY_ASSIGN(const auto names, expand_at(pattern, group.origin, groups_among(nodes)));
+      TRY_ASSIGN(const auto names, at_origin(expand_words(pattern, is_group, members), group.origin));
       for (const auto& name : names) {
         const auto found = by_name.find(name);
         if (found == by_name.end()) {
@@ -75,12 +87,14 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
             known.push_back(one.name);
           return fail(ErrorCode::config,
                       fmt::format("{}: {} in the group {} is not a node", group.origin.text(), name, group.name),
-                      did_you_mean_hint(name, known));
+                      hint_for_later(name, did_you_mean_hint(name, known)));
         }
         if (!found->second->in(group.name))
           found->second->groups.push_back(group.name);
       }
     }
+    earlier.insert(group.name);
+  }
   return {};
 }
 
@@ -94,7 +108,7 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
     return {};
   };
   for (const auto& listed : sources.list) {
-    TRY_ASSIGN(const auto names, expand_at(listed.name, listed.origin));
+    TRY_ASSIGN(const auto names, at_origin(expand(listed.name), listed.origin));
     if (names.size() > 1 && !listed.address.empty())
       return fail(ErrorCode::config,
                   fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.name,

@@ -45,6 +45,7 @@ replace() {
 prepare_program() {
   find_program
   check_place "$program"
+  rm -rf "$program.new" "$guard.new" # of a push that was killed
   checker=$program
   if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
     [ -e "$d/sharefs" ] || no "$program was changed meanwhile; run the command again"
@@ -55,6 +56,12 @@ prepare_program() {
     said=$("$program.new" --version 2>&1) || no "this program does not run there: $said"
     [ "$said" = "$version" ] || no "the program reports another version there: $said"
     checker=$program.new
+  fi
+  if [ -d "$d/share" ] && [ "$(sums "$guard")" != "$(sums "$d/share")" ]; then
+    [ ! -e "$guard" ] || [ -d "$guard" ] || no "$guard is no directory there"
+    new="$new $guard.new"
+    said=$(mkdir -p "$(dirname "$guard")" 2>&1 && cp -R "$d/share" "$guard.new" 2>&1 && chmod -R u=rwX,go=rX "$guard.new" 2>&1) ||
+      no "$said"
   fi
 }
 
@@ -77,6 +84,7 @@ install_package() {
 }
 
 prepare_config() {
+  rm -f "$config.new" 2>/dev/null
   if ! cmp -s "$d/sharefs.yaml" "$config"; then
     [ ! -L "$config" ] || no "$config is a symbolic link there"
     check_place "$config"
@@ -87,18 +95,24 @@ prepare_config() {
   fi
 }
 
+# Puts the old guard back, unless all has gone well since it was replaced.
+restore_guard() {
+  if [ "$old_guard" = none ]; then
+    rm -rf "$guard"
+  elif [ "$old_guard" ] && [ -d "$guard.old" ]; then
+    rm -rf "$guard" && mv "$guard.old" "$guard"
+  fi
+}
+
 replace_program() {
-  if [ "$(sums "$guard")" != "$(sums "$d/share")" ] && [ -d "$d/share" ]; then
-    rm -rf "$guard.old"
-    if [ -d "$guard" ]; then cp -a "$guard" "$guard.old" || no "$guard cannot be kept"; fi
-    # Each file is renamed into its place, so that a Python that starts meanwhile never reads half a file.
-    (cd "$d/share" && find . -type f) | while read -r file; do
-      mkdir -p "$(dirname "$guard/$file")" && cp "$d/share/$file" "$guard/$file.new" && mv -f "$guard/$file.new" "$guard/$file" ||
-        exit 1
-    done || no "$guard cannot be written"
-    (cd "$guard" && find . -type f ! -name "*.pyc") | while read -r file; do
-      [ -e "$d/share/$file" ] || rm -f "$guard/$file"
-    done
+  if [ -d "$guard.new" ]; then
+    old_guard=none
+    if [ -d "$guard" ]; then
+      rm -rf "$guard.old"
+      old_guard=kept
+      mv "$guard" "$guard.old" || no "$guard cannot be kept"
+    fi
+    mv "$guard.new" "$guard" || no "$guard cannot be written"
     changed="${changed}guard, "
   fi
   if [ -e "$program.new" ]; then
@@ -114,6 +128,7 @@ replace_program() {
     changed="${changed}program, "
     if [ -d /run/systemd/system ]; then systemctl try-restart sharefs-watch.service >/dev/null 2>&1; fi
   fi
+  old_guard=
 }
 
 if [ "$work" = ask ]; then
@@ -123,9 +138,9 @@ if [ "$work" = ask ]; then
 fi
 set -u
 umask 022
-config=/etc/sharefs/sharefs.yaml new= changed=
+config=/etc/sharefs/sharefs.yaml new= changed= old_guard=
 d=$(mktemp -d /var/tmp/sharefs-push.XXXXXX 2>&1) || no "$d"
-trap "rm -rf \$d \$new" EXIT
+trap "restore_guard; rm -rf \$d \$new" EXIT
 trap "exit 1" HUP INT TERM
 said=$(tar -x -o -f - -C "$d" 2>&1) || no "the files did not arrive completely: $said"
 if [ "$package" ]; then install_package; else prepare_program; fi

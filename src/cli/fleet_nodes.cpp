@@ -35,6 +35,17 @@ Result<std::vector<fleet::Node>> known_nodes(Context& context) {
   return fleet::read_nodes(context.system, sources);
 }
 
+Result<void> check_nodes(Context& context, const config::Config& config) {
+  auto sources = sources_of(config);
+  const bool knows_file = !sources.hostfile.empty() && context.system.files().read_trusted(sources.hostfile);
+  if (!config.nodes.slurm.empty() || !config.nodes.clustershell.empty() || (!sources.hostfile.empty() && !knows_file))
+    sources.groups.clear();
+  if (!knows_file)
+    sources.hostfile.clear();
+  TRY(fleet::read_nodes(context.system, sources));
+  return {};
+}
+
 Result<std::vector<fleet::Node>> known_servers(Context& context) {
   TRY_ASSIGN(const auto config, context.config());
   TRY_ASSIGN(auto nodes, fleet::read_nodes(context.system, sources_of(*config)));

@@ -89,22 +89,33 @@ Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
 } // namespace
 
 void show_plans(Context& context, const std::vector<Outcome>& outcomes) {
-  using Steps = std::vector<std::pair<std::string, std::string>>;
-  Grouped<Steps> plans;
+  struct Lines {
+    std::vector<std::string> notes, steps;
+    auto operator<=>(const Lines&) const = default;
+  };
+  Grouped<Lines> plans;
   for (const auto& outcome : outcomes) {
     const auto& plan = member(outcome.document, "plan");
     if (outcome.state != State::pending || !plan.is_object())
       continue;
-    Steps steps;
-    for (const auto& step : member(plan, "steps"))
+    Lines lines;
+    for (const auto& note : member(plan, "notes"))
+      if (note.is_string())
+        lines.notes.push_back("  note: " + note.get<std::string>());
+    for (const auto& step : member(plan, "steps")) {
+      const auto& why = text_in(step, "why");
       if (context.flags.verbose || member(step, "bookkeeping") != true)
-        steps.emplace_back(text_in(step, "description"), text_in(step, "why"));
-    plans.add(steps, outcome.node);
+        lines.steps.push_back(fmt::format(
+            "  {}{}{}", text_in(step, "description"), why.empty() ? "" : "  (" + why + ")",
+            member(step, "undoable") == false && member(step, "stays") != true ? "  (cannot be undone)" : ""));
+    }
+    plans.add(lines, outcome.node);
   }
-  for (const auto& [steps, nodes] : plans.groups()) {
-    context.console.proposal(fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step")));
-    for (const auto& [description, why] : steps)
-      context.console.proposal(fmt::format("  {}{}", description, why.empty() ? "" : "  (" + why + ")"));
+  for (const auto& [lines, nodes] : plans.groups()) {
+    context.console.proposal(fmt::format("{}: {}", fleet::fold(nodes), count_of(lines.steps.size(), "step")));
+    for (const auto* each : {&lines.notes, &lines.steps})
+      for (const auto& line : *each)
+        context.console.proposal(line);
   }
 }
 

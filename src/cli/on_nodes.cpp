@@ -140,7 +140,9 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   TRY_ASSIGN(const auto id, new_record_id(context, directory));
   TRY_ASSIGN(const auto lease,
              job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command));
-  TRY(begin_record(context, directory, id, job));
+  auto recorded = job;
+  recorded.nodes.insert(recorded.nodes.end(), job.failed_check.begin(), job.failed_check.end());
+  TRY(begin_record(context, directory, id, recorded));
   job.asking.words.insert(job.asking.words.end(), {"--yes", "--json"});
   TRY_ASSIGN(auto run, run_with_progress(context, join_path(directory, id), job, "working on nodes"));
   context.envelope.fields["run"] = id;
@@ -158,8 +160,9 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
   const auto is_server = [&](const Outcome& outcome) {
     return std::ranges::find(job.nodes, outcome.node, &fleet::Node::name)->in(fleet::k_servers);
   };
-  const bool servers_change = std::ranges::any_of(
-      answers, [&](const Outcome& outcome) { return outcome.state == State::pending && is_server(outcome); });
+  const bool servers_change = !job.servers_last && std::ranges::any_of(answers, [&](const Outcome& outcome) {
+    return outcome.state == State::pending && is_server(outcome);
+  });
   for (auto& outcome : answers)
     if (servers_change && outcome.state == State::failed && outcome.document.is_object() && !is_server(outcome)) {
       outcome.state = State::pending;
@@ -177,11 +180,37 @@ std::optional<Result<int>> plan_on_nodes(Context& context, fleet::Request& job) 
   for (const auto& outcome : answers.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
-  return agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures);
+  const auto all = job.nodes;
+  if (auto ended = agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures))
+    return ended;
+  for (const auto& outcome : job.before)
+    if (!is_good(outcome.state))
+      job.failed_check.push_back(*std::ranges::find(all, outcome.node, &fleet::Node::name));
+  return std::nullopt;
+}
+
+/// Error `config` if this machine is a server by one name and a client by another: its exports would go before the
+/// clients have unmounted them.
+Result<void> check_names_of_this_machine(Context& context, const std::vector<fleet::Node>& nodes) {
+  const auto identity = context.system.identity();
+  const fleet::Node *server = nullptr, *client = nullptr;
+  for (const auto& node : nodes)
+    if (fleet::is_here(identity, node))
+      (node.in(fleet::k_servers) ? server : client) = &node;
+  if (server == nullptr || client == nullptr)
+    return {};
+  return fail(ErrorCode::config,
+              fmt::format("{}: the node {} and the server {} are this machine", client->origin.text(), client->name,
+                          server->name),
+              server->address.empty()
+                  ? fmt::format("list it as `{}`, or leave it out: servers are nodes already", server->name)
+                  : fmt::format("list it as `{{name: {}, address: {}}}`, or leave it out: servers are nodes already",
+                                client->name, server->address));
 }
 
 /// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
+  TRY(check_names_of_this_machine(context, job.nodes));
   if (!context.flags.yes || context.flags.changes_nothing())
     if (const auto ended = plan_on_nodes(context, job))
       return *ended;

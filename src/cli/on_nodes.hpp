@@ -17,6 +17,9 @@ const std::vector<OptionSpec>& fleet_options();
 
 /// Returns the nodes of sharefs.yaml, its servers included, in their order. Error `config` or `usage`.
 Result<std::vector<fleet::Node>> known_nodes(Context& context);
+/// Returns the first error in the nodes of a configuration. Only this machine is asked: neither Slurm nor ClusterShell,
+/// and a hostfile that is not here is left out. `groups` are checked where all nodes are known.
+Result<void> check_nodes(Context& context, const config::Config& config);
 /// Returns only the servers, without asking Slurm or ClusterShell.
 Result<std::vector<fleet::Node>> known_servers(Context& context);
 /// Returns the known nodes that a pattern names; if sharefs.yaml has no `nodes:`, any names are accepted.

@@ -31,6 +31,45 @@ def test_the_whole_cluster_goes_up_with_the_server_first_and_down_with_it_last(n
     assert network.changed()[-1] == "storage1" and set(network.changed()) == {"storage1", *names}
 
 
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_client_that_is_not_down_keeps_the_exports(network: Network, asks: bool) -> None:
+    """Its job would stand still. It fails in the change, or when it is asked before the change."""
+    names = cluster(network, 3)
+    busy = frames(names[1], document(error={"message": "/data/share: is in use", "hint": ""}), 1)
+    network.place.joinpath(f"{names[1]}.{'check' if asks else 'done'}").write_text(busy)
+    if asks:
+        ended = asked(network, "--on", "all", "down", answer=b"y\n")
+        assert ended.returncode == 4, ended
+    else:
+        ended = network.run("--on", "all", "down", "--yes", code=4)
+    assert "the servers stay as they are: gpu02 may still use them" in ended.stderr and "too many" not in ended.stderr, ended
+    assert "storage1" not in network.changed()
+    before = len(network.changed())
+    network.changes(names[1], 7)
+    states = network.states("nodes", "resume", "--yes")
+    assert set(states.values()) == {"changed"} and len(states) == 4
+    assert network.changed()[before:] == [names[1], "storage1"]
+
+
+def test_a_client_that_is_not_taken_back_keeps_the_exports(network: Network) -> None:
+    names = cluster(network, 3)
+    run = network.json("--on", "all", "up", "--yes")["run"]
+    network.log.write_text("")
+    network.does(names[1], "exit 255")
+    assert "the servers stay" in network.run("--on", "all", "undo", run, "--yes", code=4).stderr
+    assert "storage1" not in network.changed()
+
+
+def test_this_machine_is_not_server_and_client_by_two_names(network: Network) -> None:
+    network.config.write_text(f"""version: 1
+servers: {{storage: {{address: 127.0.0.1}}}}
+nodes: {{list: [{os.uname().nodename}, gpu1]}}
+""")
+    said = network.run("--on", "all", "down", "--yes", code=2).stderr
+    assert f"sharefs.yaml:3:16: the node {os.uname().nodename} and the server storage are this machine" in said
+    assert f"list it as `{{name: {os.uname().nodename}, address: 127.0.0.1}}`" in said
+
+
 def test_clients_of_a_server_that_is_not_up_yet_are_asked_again_behind_it(network: Network) -> None:
     names = cluster(network, 5)
     blocked = {"message": "storage1 does not answer", "hint": ""}
@@ -73,11 +112,11 @@ def test_too_many_failures_end_it_and_resume_goes_on(network: Network) -> None:
     assert "done on all its nodes" in network.run("nodes", "resume", "--yes").stderr
 
 
-def asked(network: Network, *words: str) -> subprocess.CompletedProcess[str]:
-    """Somebody at a terminal answers no."""
+def asked(network: Network, *words: str, answer: bytes = b"n\n") -> subprocess.CompletedProcess[str]:
+    """Somebody at a terminal answers."""
     master, terminal = pty.openpty()
     try:
-        os.write(master, b"n\n")
+        os.write(master, answer)
         return subprocess.run(network.command(*words), stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, timeout=60, env=network.environment, check=False)
     finally:
         os.close(terminal)
@@ -147,6 +186,17 @@ def test_five_percent(network: Network) -> None:
 def last_words(network: Network) -> list[str]:
     """The options behind the command that the last node got."""
     return network.log.read_text().splitlines()[-1].split("'mount'")[1].replace("'", " ").split()
+
+
+def test_a_plan_is_shown_with_its_notes_and_what_cannot_be_undone(network: Network) -> None:
+    network.nodes(["gpu[1-3]"])
+    for number, node in enumerate(["gpu1", "gpu2", "gpu3"]):
+        plan = pending("write /x")["plan"]
+        plan["steps"][0]["undoable"] = number == 2
+        plan["notes"] = [["40 files are opened"], ["40 files are opened"], []][number]
+        network.prints(node, frames(node, document(plan=plan), 3), 3)
+    shown = network.run("--on", "all", "mount", "--all", "--check", code=3).stderr
+    assert "gpu[1-2]: 1 step\n  note: 40 files are opened\n  write /x  (cannot be undone)\ngpu3: 1 step\n  write /x\n" in shown
 
 
 def test_one_plan_is_shown_and_asked_for(network: Network) -> None:

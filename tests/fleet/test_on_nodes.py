@@ -320,3 +320,13 @@ def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[s
     asked = [line for line in network.log.read_text().splitlines() if "'lock'" in line]
     assert sorted(line.split()[0] for line in asked) == ["gpu1", "gpu2"]
     assert asked[0].split()[-2:] in (["--hold", "5s"], ["--after", "2s"])
+
+
+def test_an_answer_of_an_object_with_countless_members_is_none(network: Network) -> None:
+    """An object that keeps the order of its members takes the square of their number to read: hours, not seconds."""
+    network.nodes(["gpu1", "gpu2"])
+    network.prints("gpu1", frames("gpu1", document(own={str(number): 1 for number in range(150_000)})))
+    network.prints("gpu2", frames("gpu2", document()))
+    begin = time.monotonic()
+    assert network.states("--on", "all", "status", code=4) == {"gpu1": "failed", "gpu2": "ok"}
+    assert time.monotonic() - begin < 20

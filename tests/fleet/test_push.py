@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +33,10 @@ def has_disk(network: Network, name: str, fault: str = "true") -> Path:
     return disk
 
 
+def files_below(directory: Path) -> dict[str, str]:
+    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
 FAULTS = {
     "no room to arrive": ("mount -t tmpfs -o size=1m none /var/tmp", "No space left on device"),
     "no room for the program": ("mount -t tmpfs -o size=1m none /usr/local", "No space left on device"),
@@ -52,6 +58,48 @@ def test_a_node_that_cannot_take_it_keeps_what_it_had(network: Network, fault: s
     assert FAULTS[fault][1] in nodes[1]["why"]
     assert [path for path in disk.rglob("*") if path.is_file()] == []
     assert (first / "usr/local/bin/sharefs").exists() and (first / "etc/sharefs/sharefs.yaml").exists()
+
+
+def test_a_full_disk_leaves_a_whole_guard_and_the_one_before(network: Network) -> None:
+    first, second = has_disk(network, "gpu1"), has_disk(network, "gpu2")
+    local = second / "usr/local"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "none", local], check=True)
+    try:
+        network.run("nodes", "push", "--yes")
+        guard, kept = local / "share/sharefs", local / "share/sharefs.old"
+        files = [path.relative_to(guard) for path in guard.rglob("*.py")]
+        for number, path in enumerate(files):
+            guard.joinpath(path).write_text(f"old {number}")
+        before = files_below(guard)
+        shutil.copytree(guard, kept)
+        kept.joinpath("older").touch()
+        room = os.statvfs(local)
+        pages = (room.f_blocks - room.f_bfree) + len(files) + 3  # room for one more guard as small as the old one
+        subprocess.run(["mount", "-o", f"remount,size={pages * room.f_frsize}", local], check=True)
+        for _ in range(2):
+            nodes = network.json("nodes", "push", "--yes", code=4)["nodes"]
+            assert [node["state"] for node in nodes] == ["ok", "failed"] and "No space left" in nodes[1]["why"], nodes
+            assert files_below(guard) == before and {*files_below(kept)} == {*before, "older"}
+        subprocess.run(["mount", "-o", "remount,size=1g", local], check=True)
+        network.run("nodes", "push", "--yes")
+        assert files_below(guard) == files_below(first / "usr/local/share/sharefs") and files_below(kept) == before
+        assert not local.joinpath("share/sharefs.new").exists()
+    finally:
+        subprocess.run(["umount", local], check=True)
+
+
+def test_a_program_that_cannot_be_replaced_leaves_the_guard(network: Network) -> None:
+    disk = has_disk(network, "gpu1")
+    network.run("nodes", "push", "--yes", "gpu1")
+    guard = disk / "usr/local/share/sharefs"
+    next(guard.rglob("*.py")).write_text("old")
+    before = files_below(guard)
+    disk.joinpath("usr/local/bin/sharefs").write_text("#!/bin/sh\n")
+    disk.joinpath("usr/local/bin/sharefs.old").mkdir()  # the old program cannot be kept: it would lie in this directory
+    has_disk(network, "gpu1", "mount -t tmpfs none /usr/local/bin/sharefs.old; mount -o remount,ro /usr/local/bin/sharefs.old")
+    node = network.json("nodes", "push", "--yes", "gpu1", code=1)["nodes"][0]
+    assert node["state"] == "failed" and "cannot be replaced" in node["why"], node
+    assert files_below(guard) == before and not guard.with_name("sharefs.old").exists()
 
 
 def test_a_changed_sharefs_yaml_comes_without_the_program(network: Network) -> None:

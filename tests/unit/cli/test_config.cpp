@@ -77,6 +77,33 @@ TEST_CASE("config check: all errors of each file, as text and as JSON", "[config
   CHECK(json["files"][1]["ok"] == true);
 }
 
+TEST_CASE("config check: lists of nodes that no command on them accepts", "[config]") {
+  Terminal host;
+  host.write("/work/hosts", "gpu1 slots=8\ngpu1 slots=8\n");
+  struct Row {
+    std::string nodes, said;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"{list: [gpu1, \"gpu[1-2]\"]}", "error: n.yaml:2:22: the node gpu1 comes twice"},
+           {"{list: [\"gpu[4-1]\"]}", "which goes backwards"},
+           {"{list: [alice@gpu1]}", "n.yaml:2:16: `alice@gpu1` has `@`"},
+           {"{list: [\"fd00::1\"]}", "has `:`"},
+           {"{list: [gpu1], groups: [{name: a, nodes: [gpu2]}]}", "gpu2 in the group a is not a node"},
+           {"{hostfile: /work/hosts}", "/work/hosts:2:1: gpu1 stands on line 1 already"},
+       }) {
+    CAPTURE(row.nodes);
+    host.write("/work/n.yaml", "version: 1\nnodes: " + row.nodes + "\n");
+    CHECK(host.run({"config", "check", "n.yaml"}) == 2);
+    CHECK_THAT(host.err, Catch::Contains(row.said));
+  }
+  // What only another machine knows is no error: `nodes push` tries the file on each node.
+  for (const std::string nodes : {"slurm: gpus", "clustershell: \"@gpus\"", "hostfile: /work/none"}) {
+    CAPTURE(nodes);
+    host.write("/work/n.yaml", "version: 1\nnodes: {" + nodes + ", groups: [{name: a, nodes: [gpu2]}]}\n");
+    CHECK(host.run({"config", "check", "n.yaml"}) == 0);
+  }
+}
+
 TEST_CASE("a configuration that cannot be trusted: refused where it is needed, left out with a warning elsewhere",
           "[config]") {
   Terminal host;

@@ -6,6 +6,7 @@
 #include "fleet/run.hpp"
 #include "support/catch.hpp"
 
+#include <chrono>
 #include <fmt/format.h>
 #include <random>
 
@@ -194,6 +195,8 @@ TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
   CHECK(batches_for_changes({nodes[3]}, 5).size() == 1);
   CHECK(batches_for_changes(nodes, 1, true).back().nodes == batches[0].nodes);
   CHECK(batches_for_changes(nodes, 1, true).front().nodes == batches[1].nodes);
+  CHECK(batches_for_changes(nodes, 1, true).back().needs_all);
+  CHECK_FALSE(batches[0].needs_all);
   CHECK(parse_most_failures("5%")->of(60) == 3);
   CHECK(parse_most_failures("3")->of(60) == 3);
   CHECK_FALSE(parse_most_failures("101%"));
@@ -251,6 +254,21 @@ TEST_CASE("machines that have one host name are named together", "[fleet]") {
   CHECK(found[0].message.find("`debian`") != std::string::npos);
 }
 
+TEST_CASE("one machine with two names is not one that needs another host name", "[fleet]") {
+  const auto answer = [](const std::string& node, const std::string& hostname, const std::string& boot_id) {
+    return NodeAnswer{node, {hostname, "1.0", "c", 0, {}, {}, boot_id}};
+  };
+  const auto found = compare({answer("server", "s", "b1"), answer("gpu1", "g", "b2"), answer("storage", "s", "b1")});
+  REQUIRE(found.size() == 1);
+  CHECK((found[0].code == "SF808" && found[0].subject == "server,storage"));
+  CHECK(found[0].message.starts_with("they are one machine, `s`"));
+  CHECK(found[0].hint.find("hostnamectl") == std::string::npos);
+  CHECK(compare({answer("c1", "c1", "b1"), answer("c2", "c2", "b1")}).empty()); // containers of one machine
+  const auto both = compare({answer("a", "s", "b1"), answer("b", "s", "b1"), answer("c", "s", "b2")});
+  REQUIRE(both.size() == 2);
+  CHECK((both[0].subject == "a,b" && both[1].subject == "a,b,c"));
+}
+
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
   const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"ml", {}, 3000}}};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
@@ -274,6 +292,19 @@ TEST_CASE("attack: a node answers with an entry of its journal that is a command
   const auto three =
       nlohmann::ordered_json::parse(R"({"journal_id": "17", "earlier_journal_ids": ["14", "15; reboot", 4, "16"]})");
   CHECK(Outcome{.node = "gpu1", .document = three}.journal_ids() == "17 16 14");
+}
+
+TEST_CASE("attack: a node's answer takes the square of its size to read", "[fleet]") {
+  const auto begin = std::chrono::steady_clock::now();
+  nlohmann::json document{{"journal_id", "300000"}, {"error", {{"message", "no"}, {"hint", ""}}}};
+  for (int i = 0; i < 200'000; ++i)
+    document["earlier_journal_ids"].push_back(std::to_string(i));
+  for (int i = 0; i < 400'000; ++i)
+    document["error"]["hint"].get_ref<std::string&>() += "NODE";
+  const auto outcome = judged(framed(1, document));
+  CHECK(outcome.journal_ids().starts_with("300000 999 998 "));
+  CHECK(outcome.hint.size() < 5000);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
 }
 
 TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {

@@ -1,6 +1,7 @@
 #include "base/text.hpp"
-#include "fleet/node.hpp"
+#include "fleet/sources.hpp"
 #include "support/catch.hpp"
+#include "support/scripted_system.hpp"
 
 #include <algorithm>
 #include <set>
@@ -252,6 +253,51 @@ TEST_CASE("lists of several places become one", "[fleet]") {
   REQUIRE_FALSE(twice);
   CHECK(twice.error().message.find("hosts:2:1") != std::string::npos);
   CHECK(twice.error().hint.find("s.yaml:7:9") != std::string::npos);
+}
+
+TEST_CASE("a machine that stands in the list by another name is one node, or an error", "[fleet]") {
+  const std::vector<Node> servers{{"storage", "10.77.0.1", "", {}, {"servers"}, {"s.yaml", 3, 5}}};
+  for (const Node& listed : std::vector<Node>{
+           {"storage.cluster"}, {"STORAGE"}, {"10.77.0.1"}, {"server", "10.77.0.1"}, {"storage", "192.168.1.1"}}) {
+    CAPTURE(listed.name);
+    const auto nodes = merge({{"gpu1"}, listed}, servers);
+    REQUIRE(nodes);
+    CHECK(names_of(*nodes) == Names{"gpu1", listed.name});
+    CHECK(nodes->back().in("servers"));
+  }
+  CHECK(merge({{"storage.other", "10.88.0.1"}}, servers)->size() == 2);
+  const auto refused = [&](std::vector<Node> listed) {
+    const auto nodes = merge(std::move(listed), servers);
+    return nodes ? "" : nodes.error().message + "; " + nodes.error().hint;
+  };
+  CHECK(refused(
+            {{"gpu1", "10.0.0.5", "", {}, {}, {"s.yaml", 7, 9}}, {"gpu2", "10.0.0.5", "", {}, {}, {"s.yaml", 8, 9}}}) ==
+        "s.yaml:8:9: the node gpu2 has the address of gpu1; that stands at s.yaml:7:9; give each its own, or keep one "
+        "of them");
+  CHECK(refused({{"gpu1"}, {"first", "gpu1"}}).find("the node first has the address of gpu1") != std::string::npos);
+  CHECK(refused({{"gpu1"}, {"GPU1"}}).find("the node GPU1 comes twice") != std::string::npos);
+  CHECK(refused({{"storage"}, {"storage.cluster"}}).find("is the server storage, as storage is") != std::string::npos);
+}
+
+TEST_CASE("a group may name the groups before it, with and without `@`", "[fleet]") {
+  test::ScriptedSystem system;
+  const auto read = [&](const std::vector<std::pair<std::string, std::string>>& groups) {
+    Sources sources;
+    sources.list = {{"gpu[1-4]"}};
+    for (const auto& [name, pattern] : groups)
+      sources.groups.push_back({name, {pattern}, {}});
+    return read_nodes(system, sources);
+  };
+  for (const std::string pattern : {"clients!@a100", "clients!a100", "@clients ! a100"}) {
+    const auto nodes = read({{"a100", "gpu[1-2]"}, {"rest", pattern}});
+    REQUIRE(nodes);
+    CHECK(names_of(select(*nodes, "rest").value()) == Names{"gpu3", "gpu4"});
+  }
+  for (const std::string pattern : {"clients!@a100", "clients,a100"}) {
+    const auto nodes = read({{"rest", pattern}, {"a100", "gpu[1-2]"}});
+    REQUIRE_FALSE(nodes);
+    CHECK(nodes.error().hint == "write the group a100 in front of the groups that name it");
+  }
 }
 
 TEST_CASE("--on chooses by names, ranges and groups", "[fleet]") {

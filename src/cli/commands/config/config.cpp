@@ -6,6 +6,7 @@
 #include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
+#include "cli/on_nodes.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 
@@ -33,16 +34,25 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
 
 // ---- check ----
 
+/// Returns the errors of a text. Where it can be read, the nodes in it are put together as a command would.
+std::vector<Error> check_text(Context& context, const std::string& text, const std::string& file) {
+  auto [config, errors] = config::check(text, file);
+  if (errors.empty())
+    if (const auto nodes = check_nodes(context, config); !nodes)
+      errors.push_back(nodes.error());
+  return std::move(errors);
+}
+
 /// Returns the errors of a file. A file that is not the configuration in force may belong to anybody.
 std::vector<Error> check_file(Context& context, const std::string& given) {
   if (given == "-")
-    return config::check(std::string(std::istreambuf_iterator<char>(context.host.in), {}), "<stdin>").errors;
+    return check_text(context, std::string(std::istreambuf_iterator<char>(context.host.in), {}), "<stdin>");
   const auto path = normalize_path(given, context.host.working_directory);
   const auto& files = context.system.files();
   const bool in_force = path == context.config_path();
   const auto text = in_force ? files.read_trusted(path) : files.read(path);
   if (text)
-    return config::check(*text, in_force ? path : given).errors;
+    return check_text(context, *text, in_force ? path : given);
   if (text.error().code == ErrorCode::not_found)
     return {
         {ErrorCode::not_found,

@@ -59,7 +59,9 @@ std::vector<fleet::Account> groups_of(sys::System& system, const config::Config&
 Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   TRY_ASSIGN(const auto config, context.config_if_any());
   fleet::NodeFacts facts;
-  facts.hostname = context.system.identity().hostname;
+  const auto identity = context.system.identity();
+  facts.hostname = identity.hostname;
+  facts.boot_id = identity.boot_id;
   facts.version = SHAREFS_VERSION;
   const auto text = context.system.files().read(context.config_path(), k_largest_config);
   facts.config = text ? sys::sha256(*text) : "";
