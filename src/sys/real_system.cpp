@@ -2,10 +2,13 @@
 
 #include "base/argv.hpp"
 #include "base/text.hpp"
+#include "base/visible.hpp"
 #include "sys/identity/identity.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/process/waiting_children.hpp"
 
+#include <memory>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -19,6 +22,18 @@ Error refusal(const Files& files, const std::string& what) {
           {}};
 }
 
+/// The text of a log line. Names of files and answers of servers could move the terminal's cursor.
+class VisibleText : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& into) override {
+    const auto text = visible({message.payload.data(), message.payload.size()});
+    into.append(text.data(), text.data() + text.size());
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<VisibleText>();
+  }
+};
+
 } // namespace
 
 void set_verbose(bool verbose) {
@@ -27,7 +42,9 @@ void set_verbose(bool verbose) {
     return;
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sharefs"));
-  spdlog::set_pattern("%H:%M:%S.%e %l %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<VisibleText>('*').set_pattern("%H:%M:%S.%e %l %*");
+  spdlog::set_formatter(std::move(formatter));
   spdlog::set_level(spdlog::level::debug);
 }
 

@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "base/visible.hpp"
 #include "cachefix/store/cache_store.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -100,7 +101,7 @@ Result<int> cache_place(Context& context, const Arguments& arguments) {
   const std::string where = place.place == "local"    ? "in " + place.directory
                             : place.place == "unique" ? "there, under a name of its own"
                                                       : "there";
-  context.console.print(to_utf8(path + ": built " + where + ": " + place.reason) + "\n");
+  context.console.print(visible(path + ": built " + where + ": " + place.reason) + "\n");
   return k_exit_ok;
 }
 

@@ -80,24 +80,38 @@ Result<Executed> undo_entry(Context& context, const JournalEntry& entry) {
   return take_back(context, entry.id, inspect);
 }
 
+/// Returns the entries with the IDs, or without IDs the newest; empty if there is nothing to undo.
+Result<std::vector<JournalEntry>> find_entries(Context& context, const plan::Journal& journal,
+                                               const std::vector<std::string>& ids) {
+  std::vector<JournalEntry> entries;
+  for (const auto& id : ids) {
+    TRY_ASSIGN(auto entry, journal.load(id));
+    entries.push_back(std::move(entry));
+  }
+  if (!entries.empty())
+    return entries;
+  TRY_ASSIGN(auto latest, find_latest(context, journal));
+  if (latest)
+    entries.push_back(std::move(*latest));
+  return entries;
+}
+
 Result<int> run_undo(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto journal, journal_of(context));
   if (arguments.flag("list"))
     return arguments.positional.empty() ? list_entries(context, journal)
                                         : fail(ErrorCode::usage, "`--list` takes no ID", "leave one of them out");
 
-  std::vector<JournalEntry> entries;
-  for (const auto& id : arguments.positional) {
-    TRY_ASSIGN(auto entry, journal.load(id));
-    entries.push_back(std::move(entry));
+  TRY_ASSIGN(auto entries, find_entries(context, journal, arguments.positional));
+  if (!context.flags.changes_nothing() &&
+      std::ranges::find(entries, plan::JournalState::running, &JournalEntry::state) != entries.end()) {
+    TRY_ASSIGN(const auto state, state_directory(context));
+    TRY(take_lock(context, state, context.flags.wait)); // waits for the run that is at work
+    TRY_ASSIGN(entries, find_entries(context, journal, arguments.positional));
   }
   if (entries.empty()) {
-    TRY_ASSIGN(auto latest, find_latest(context, journal));
-    if (!latest) {
-      context.console.message("there is nothing to undo");
-      return k_exit_ok;
-    }
-    entries.push_back(std::move(*latest));
+    context.console.message("there is nothing to undo");
+    return k_exit_ok;
   }
   int code = k_exit_ok;
   for (const auto& entry : entries) {

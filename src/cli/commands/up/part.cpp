@@ -153,12 +153,23 @@ Result<void> check_named(sys::System& system, const config::Config& config, cons
       "first");
 }
 
+/// True if the server has one of these exports in force, also without the file of sharefs: a run that was cut off
+/// before `exportfs -r` has left them.
+bool any_in_force(sys::System& system, const OwnServers& own) {
+  const auto etab = exports::read_etab(system.files());
+  return etab && std::ranges::any_of(*etab, [&](const exports::Export& entry) {
+           return std::ranges::any_of(own.servers, [&](const config::Server* server) {
+             return std::ranges::find(server->exports, entry.directory, &config::Export::path) != server->exports.end();
+           });
+         });
+}
+
 Result<std::optional<exports::Request>> find_exports(sys::System& system, const config::Config& config,
                                                      const OwnServers& own, bool remove) {
   if (!remove && own.exports() == 0)
     return std::nullopt;
   TRY_ASSIGN(const auto files, exports::read_host_files(system.files()));
-  if (remove && !files.own)
+  if (remove && !files.own && !any_in_force(system, own))
     return std::nullopt;
   Arguments all;
   all.flags = {"all"};
