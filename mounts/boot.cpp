@@ -86,10 +86,8 @@ class BootPlanner {
     if (way != BootWay::none && (report_masked(point, names, way) || report_foreign(point, names, way)))
       return;
     if (const auto unsafe = m_host.unsafe.find(point.target); way != BootWay::none && unsafe != m_host.unsafe.end()) {
-      const bool is_known = unsafe->second.code == ErrorCode::permission;
-      if (is_known || !is_there(point.target))
-        report_impossible(point, unsafe->second);
-      if (!is_known)
+      report_impossible(point, unsafe->second);
+      if (unsafe->second.code != ErrorCode::permission)
         return;
       way = BootWay::none; // an entry that was written before goes
     }
@@ -123,11 +121,6 @@ class BootPlanner {
   void report_impossible(const MountPoint& point, const Error& why) {
     m_result.diagnoses.push_back(
         about(point, Severity::error, "SF235", "it cannot be mounted at boot: " + why.message, why.hint));
-  }
-
-  /// True if an entry of ours mounts it at boot.
-  [[nodiscard]] bool is_there(const std::string& target) const {
-    return std::ranges::any_of(m_facts.entries, [&](const BootEntry& one) { return one.ours && one.target == target; });
   }
 
   /// Reports SF235 if systemd does not start one of the units, because it is masked: a link to /dev/null, or empty.

@@ -239,16 +239,8 @@ std::map<std::string, Error> find_unsafe_targets(sys::System& system, const Boot
   std::map<std::string, Error> unsafe;
   std::map<std::string, std::vector<std::string>> targets_in;
   for (const auto& point : points) {
-    if (point.boot == BootWay::none)
-      continue;
-    if (const auto outer = find_outer(absent, point.target); !outer.empty())
-      unsafe.emplace(
-          point.target,
-          Error{ErrorCode::conflict,
-                fmt::format("it lies below {}, and who can replace it there is seen once that is mounted", outer),
-                fmt::format("then run `sharefs mount {}`", shell_quote(name_of(point))),
-                {}});
-    else
+    // Who can replace what lies below an outer mount is seen once that is mounted.
+    if (point.boot != BootWay::none && find_outer(absent, point.target).empty())
       targets_in[parent_path(point.target)].push_back(point.target);
   }
   sys::EntryRequest questions;
