@@ -334,6 +334,27 @@ def test_attack_a_link_takes_the_name_of_the_directory_when_it_was_checked(clust
     assert tree(cluster.disk("gpu1") / "code.was") == tree(CODE)
 
 
+def test_attack_a_link_takes_the_name_of_the_directory_here_when_it_was_measured(cluster: Cluster) -> None:
+    """Root's rsync would send what the link leads to. Its first call looks, the second one pushes."""
+    secret = cluster.network.place / "secret"
+    secret.mkdir()
+    (secret / "key").touch()
+    # Outside of the node's namespace, on the machine that pushes.
+    exchange = f'[ -L {CODE} ] || {{ mv {CODE} {CODE}.was; ln -s {secret} {CODE}; chown -h 1000 {CODE}; }}'
+    node = cluster.network.place / "gpu1.sh"
+    node.write_text(f"{exchange}\n{node.read_text()}")
+    said = cluster.network.run("mirror", "push", "code", "--to", "gpu1", "--yes", code=1)
+    assert "is a symbolic link of uid 1000" in said.stdout + said.stderr
+    assert not (cluster.disk("gpu1") / "code/key").exists()
+
+
+def test_variables_of_rsync_change_nothing(cluster: Cluster) -> None:
+    """With RSYNC_PROTECT_ARGS the script there would not find the directory among the arguments, and show the node's `/`."""
+    for name in ("RSYNC_PROTECT_ARGS", "RSYNC_OLD_ARGS"):
+        ran = cluster.network.run("mirror", "status", "code", **{name: "1"})
+        assert "missing" in ran.stdout and "more there" not in ran.stdout, ran
+
+
 def test_a_mirror_that_is_not_there_is_told_with_those_that_are(cluster: Cluster) -> None:
     for word, hint in (("qqqq", "the mirrors are code, models"), ("cod", "did you mean `code`?")):
         assert f"no mirror is called `{word}`\nhint: {hint}\n" in cluster.network.run("mirror", "push", word, code=2).stderr
