@@ -73,7 +73,8 @@ def test_undo_names_the_nodes_whose_answer_was_lost(network: Network) -> None:
         assert nodes["gpu02"] == ("failed", "its answer to that run was lost: it is not known what was changed there"), nodes
         assert "not in sharefs.yaml any more" in nodes["storage1"][1] and set(nodes) == {"storage1", *names[:3]}
     assert nodes["gpu03"][0] == "changed"
-    assert "undo 9" in next(line for line in network.log.read_text().splitlines() if line.startswith("gpu03") and "undo" in line)
+    lines = [line.split() for line in network.log.read_text().splitlines()]
+    assert {words[0]: words[-1] for words in lines if "'undo'" in words and "'--yes'" in words} == {"gpu01": "101", "gpu03": "9"}
     ended = network.run("--on", "gpu02", "undo", run, "--yes", code=1)
     assert "`ssh gpu02 sharefs undo --list`" in ended.stderr and "nothing is to be done" not in ended.stderr
     assert "`ssh storage1 sharefs undo 100`" in ended.stderr

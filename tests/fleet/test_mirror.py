@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -350,9 +351,9 @@ def test_attack_a_link_takes_the_name_of_the_directory_here_when_it_was_measured
 
 def test_variables_of_rsync_change_nothing(cluster: Cluster) -> None:
     """With RSYNC_PROTECT_ARGS the script there would not find the directory among the arguments, and show the node's `/`."""
-    for name in ("RSYNC_PROTECT_ARGS", "RSYNC_OLD_ARGS"):
-        ran = cluster.network.run("mirror", "status", "code", **{name: "1"})
-        assert "missing" in ran.stdout and "more there" not in ran.stdout, ran
+    ran = cluster.network.run("mirror", "status", "code", "--to", "gpu1", "--json", RSYNC_PROTECT_ARGS="1")
+    mirror = json.loads(ran.stdout)["nodes"][0]["document"]["mirrors"][0]
+    assert mirror["state"] == "missing" and mirror["extra"] == 0, mirror
 
 
 def test_a_mirror_that_is_not_there_is_told_with_those_that_are(cluster: Cluster) -> None:
