@@ -88,9 +88,8 @@ std::string command_on_node(const Asking& asking, const std::string& program, co
 
 Argv ssh_words(const Asking& asking) {
   auto ssh = asking.ssh;
-  ssh.insert(ssh.end(),
-             {"-T", "-x", "-a", "-o", "BatchMode=yes", "-o", fmt::format("ConnectTimeout={}", asking.connect.count()),
-              "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "RemoteCommand=none"});
+  const auto options = ssh_options(asking.connect);
+  ssh.insert(ssh.end(), options.begin(), options.end());
   if (!asking.ssh_config.empty())
     ssh.insert(ssh.end(), {"-F", asking.ssh_config});
   return ssh;
@@ -108,6 +107,15 @@ std::string command_from_here(const Asking& asking, std::chrono::seconds limit) 
 }
 
 } // namespace
+
+Argv ssh_options(std::chrono::seconds connect) {
+  Argv options{"-T", "-x", "-a"};
+  for (const auto& option :
+       {std::string("BatchMode=yes"), fmt::format("ConnectTimeout={}", connect.count()),
+        std::string("ServerAliveInterval=5"), std::string("ServerAliveCountMax=3"), std::string("RemoteCommand=none")})
+    options.insert(options.end(), {"-o", option});
+  return options;
+}
 
 Argv argv_of(const Engine& engine, const Fanout& fanout) {
   Argv argv{std::string(engine.name)};

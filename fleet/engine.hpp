@@ -40,6 +40,10 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
 /// nobody else can write to or replace. It is never empty, because the system's own directories are appended.
 std::string path_for_engines(sys::System& system, const std::string& path);
 
+/// Returns the options of ssh for each connection to a node: nothing is asked for at the terminal, nothing is
+/// forwarded, no command of the site's is run instead, and a node that has gone is noticed.
+Argv ssh_options(std::chrono::seconds connect);
+
 /// How a node is asked to run a command.
 struct Asking {
   Argv words = {};                    ///< the arguments of sharefs: "mount --all --json --yes"

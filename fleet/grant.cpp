@@ -98,7 +98,6 @@ Result<std::string> input_of(const Trust& trust, const Granting& granting) {
 /// Runs the request over any login that works for this user: keys and an agent first, then the password.
 Result<std::vector<Outcome>> run_with_any_login(const Trust& trust, const std::vector<Reached>& nodes, Request request,
                                                 const Scratch& scratch, const Granting& granting) {
-  request.ssh_config = ssh_config_with_key(nodes, "");
   TRY_ASSIGN(auto outcomes, trust.run_on(nodes, request, "working on nodes"));
   const auto denied = nodes_in_state(State::denied, nodes, outcomes);
   if (denied.empty() || granting.password.empty())

@@ -1,11 +1,13 @@
 #include "fleet/host_keys.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <span>
 
 namespace sharefs::fleet {
 
@@ -19,6 +21,26 @@ std::size_t rank_of(const HostKey& key) {
     if (key.type.starts_with(k_by_strength[i]))
       return i;
   return k_by_strength.size();
+}
+
+/// Settings by which ssh speaks to a node, whatever the key is; in the words of `ssh -G`.
+constexpr std::array<std::string_view, 8> k_kept_settings{"ciphers",
+                                                          "macs",
+                                                          "kexalgorithms",
+                                                          "hostkeyalgorithms",
+                                                          "casignaturealgorithms",
+                                                          "pubkeyacceptedalgorithms",
+                                                          "pubkeyacceptedkeytypes",
+                                                          "certificatefile"};
+
+/// Returns a command that connects to a node through the jump hosts of ProxyJump. Unlike ProxyJump it does not pass on
+/// our ssh_config, which has nothing about the jump hosts.
+std::string jump_command(const std::string& proxy_jump) {
+  const auto comma = proxy_jump.rfind(',');
+  const auto last = proxy_jump.substr(comma == std::string::npos ? 0 : comma + 1);
+  return fmt::format("ssh -o BatchMode=yes {}-W '[%h]:%p' {}{}",
+                     comma == std::string::npos ? "" : "-J " + proxy_jump.substr(0, comma) + " ",
+                     last.starts_with("ssh://") ? "" : "ssh://", last);
 }
 
 /// Joins the values as words for ssh_config(5).
@@ -57,7 +79,7 @@ std::string SshSettings::known_name() const {
   return host_key_alias.empty() ? with_port(host) : lower_case(host_key_alias);
 }
 
-SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
+SshSettings parse_ssh_settings(std::string_view text, const std::string& home, std::string_view defaults) {
   const auto absolute = [&](const std::string& file) {
     return file.starts_with("~/") ? join_path(home, file.substr(2)) : file;
   };
@@ -67,8 +89,13 @@ SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
     return found;
   };
   std::map<std::string, std::vector<std::string>> values;
+  const auto usual = split_lines(defaults);
+  std::vector<std::string> kept;
   for (const auto& line : split_lines(text)) {
     const auto space = std::min(line.find(' '), line.size());
+    if (std::ranges::find(k_kept_settings, std::string_view(line).substr(0, space)) != k_kept_settings.end() &&
+        !contains(usual, line))
+      kept.push_back(line);
     const std::string value(trim(std::string_view(line).substr(space)));
     if (!value.empty() && value != "none")
       values[line.substr(0, space)].push_back(value);
@@ -84,23 +111,26 @@ SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
           .proxy_command = last("proxycommand"),
           .identity_files = std::move(keys),
           .user_known_hosts = all_absolute(last("userknownhostsfile")),
-          .global_known_hosts = all_absolute(last("globalknownhostsfile"))};
+          .global_known_hosts = all_absolute(last("globalknownhostsfile")),
+          .kept = std::move(kept)};
 }
 
-std::string ssh_config_with_key(const std::vector<Reached>& nodes, const std::string& key) {
+std::string ssh_config_with_key(const std::vector<Reached>& nodes) {
   std::string text;
-  for (const auto& [node, ssh, keys] : nodes) {
+  for (const auto& [node, ssh, keys, key] : nodes) {
     text += fmt::format("Host {}\n  HostName {}\n  Port {}\n  User {}\n", node.name, ssh.host, ssh.port, ssh.user);
     if (!ssh.host_key_alias.empty())
       text += fmt::format("  HostKeyAlias {}\n", ssh.host_key_alias);
     if (!ssh.proxy_jump.empty())
-      text += fmt::format("  ProxyJump {}\n", ssh.proxy_jump);
+      text += fmt::format("  ProxyCommand {}\n", jump_command(ssh.proxy_jump));
     else if (!ssh.proxy_command.empty())
       text += fmt::format("  ProxyCommand {}\n", ssh.proxy_command);
     if (!ssh.user_known_hosts.empty())
       text += fmt::format("  UserKnownHostsFile {}\n", join_for_ssh(ssh.user_known_hosts));
     if (!ssh.global_known_hosts.empty())
       text += fmt::format("  GlobalKnownHostsFile {}\n", join_for_ssh(ssh.global_known_hosts));
+    for (const auto& line : ssh.kept)
+      text += fmt::format("  {}\n", line);
     const auto& files = ssh.identity_files;
     for (const auto& file : key.empty() ? files : std::vector<std::string>{key})
       text += fmt::format("  IdentityFile {}\n", join_for_ssh({file}));
@@ -150,8 +180,8 @@ Result<void> read_fingerprints(std::string_view out, std::vector<Reached>& nodes
                                     : fail(ErrorCode::failed, "`ssh-keygen -l` has printed more than there are keys");
 }
 
-std::map<std::string, std::set<std::string>> parse_fingerprint_list(std::string_view text,
-                                                                    const std::vector<Reached>& nodes) {
+Result<std::map<std::string, std::set<std::string>>> parse_fingerprint_list(std::string_view text,
+                                                                            const std::vector<Reached>& nodes) {
   std::map<std::string, std::string> names; // from every name of a node to its main name
   for (const auto& reached : nodes)
     for (const auto& name : names_of(reached))
@@ -162,9 +192,19 @@ std::map<std::string, std::set<std::string>> parse_fingerprint_list(std::string_
     const auto digest = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with(k_digest); });
     if (digest == words.end())
       continue;
-    for (const auto& word : words)
+    // The comment behind the digest was chosen by root of the machine that printed it: it may name another node.
+    const bool has_bits = digest != words.begin() && parse_number<unsigned>(*std::prev(digest));
+    const std::span before(words.begin(), has_bits ? std::prev(digest) : digest);
+    std::set<std::string> named;
+    for (const auto& word : before.empty() ? std::span(digest, words.end()) : before)
       if (const auto found = names.find(bare_name(word)); found != names.end())
-        listed[found->second].insert(*digest);
+        named.insert(found->second);
+    if (named.size() > 1)
+      return fail(ErrorCode::config,
+                  fmt::format("a line with {} names two nodes: {}", *digest, join({named.begin(), named.end()}, ", ")),
+                  "write one node's name in front of each fingerprint");
+    for (const auto& name : named)
+      listed[name].insert(*digest);
   }
   return listed;
 }

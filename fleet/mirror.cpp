@@ -56,6 +56,8 @@ Argv words_of(const Mirror& mirror, Work work) {
   return words;
 }
 
+const std::string k_source = std::string(sys::k_handed_on) + "/"; ///< see run_here()
+
 /// Returns the first of rsync's errors, because the last ones only report that it ended.
 std::string find_first_error(std::string_view errors) {
   for (const auto& line : split_lines(errors))
@@ -123,16 +125,23 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
                 ended.exit_code == k_vanished ? "it was changed here while it was sent: push again" : "");
 }
 
-sys::Command command_of(Argv words, const std::string& path) {
+/// Runs rsync on the directory of the mirror, which its words name k_source: its own name may lead elsewhere by now.
+/// The errors name it as the user knows it.
+Result<sys::Completed> run_here(sys::System& system, const Mirror& mirror, Argv words, const std::string& path) {
   sys::Command command;
   command.argv = std::move(words);
+  command.tree = mirror.path;
   command.environment = {{"LC_ALL", "C"}, {"TZ", "UTC"}};
   if (!path.empty())
     command.environment["PATH"] = path;
   command.deadline = k_no_limit;
   command.ends_with_us = true;
   command.output_limit = k_most_output;
-  return command;
+  TRY_ASSIGN(auto ended, system.run(command));
+  const std::string_view shown = sys::k_handed_on;
+  for (auto at = ended.err.find(shown); at != std::string::npos; at = ended.err.find(shown, at + mirror.path.size()))
+    ended.err.replace(at, shown.size(), mirror.path);
+  return ended;
 }
 
 } // namespace
@@ -140,8 +149,8 @@ sys::Command command_of(Argv words, const std::string& path) {
 Result<Difference> measure(sys::System& system, const Mirror& mirror) {
   auto words = words_of(mirror, Work::preview);
   // A dry run does not make this directory, so that rsync reports every file as new.
-  words.insert(words.end(), {"--out-format=%i %l", "--", mirror.path + "/", "/nonexistent/"});
-  const auto ended = system.run(command_of(words, ""));
+  words.insert(words.end(), {"--out-format=%i %l", "--", k_source, "/nonexistent/"});
+  const auto ended = run_here(system, mirror, std::move(words), "");
   if (!ended)
     return fail(ended.error().code, ended.error().message,
                 ended.error().code == ErrorCode::not_found ? "`apt install rsync`, or `dnf install rsync`"
@@ -219,16 +228,17 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   const auto before = node_line(
       {"sh", "-c", rsync_wrapper(), "sh", work == Work::push ? "push" : "preview", mirror.name, mirror.path, "rsync"},
       true);
-  words.insert(words.end(), {"--rsh=" + way.rsh, "--rsync-path=" + before});
+  // mirror.sh finds the directory of the node among rsync's arguments.
+  words.insert(words.end(), {"--no-protect-args", "--rsh=" + way.rsh, "--rsync-path=" + before});
   words.emplace_back("--out-format=%i %l");
   if (work == Work::push)
     words.emplace_back("--timeout=600"); // a hung disk on the node sends no error
-  words.insert(words.end(), {mirror.path + "/", way.node + ":./"});
+  words.insert(words.end(), {k_source, way.node + ":./"});
   return words;
 }
 
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way) {
-  TRY_ASSIGN(const auto ended, system.run(command_of(rsync_words(mirror, work, way), way.path)));
+  TRY_ASSIGN(const auto ended, run_here(system, mirror, rsync_words(mirror, work, way), way.path));
   return Compared{problem_of(ended, mirror, way.node), parse_difference(ended.out), parse_there(ended.err)};
 }
 

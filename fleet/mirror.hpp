@@ -46,7 +46,7 @@ struct Difference {
 Difference parse_difference(std::string_view listed);
 
 /// Lists all files here with rsync, so that the exclude patterns mean the same. Errors: `not_found` without rsync here,
-/// `failed` with rsync's message, `interrupted`.
+/// `permission` for a link of another user, `failed` with rsync's message, `interrupted`.
 Result<Difference> measure(sys::System& system, const Mirror& mirror);
 
 /// What a node reports about a directory before rsync begins.
@@ -72,7 +72,8 @@ struct Compared {
   Difference difference;
   There there;
 };
-/// Errors: `not_found` without rsync here, `interrupted`.
+/// Errors: `not_found` without rsync here, `conflict` if the directory is gone, `permission` if somebody else's link is
+/// in its place, `interrupted`.
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way);
 
 } // namespace sharefs::fleet

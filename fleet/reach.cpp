@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace sharefs::fleet {
@@ -82,6 +83,21 @@ Outcome check_keys(const Acceptance& acceptance, const std::map<std::string, std
   return end(State::pending, "its host key is to be written");
 }
 
+/// Returns the file to which new host keys of the node are written. Error `conflict` if ssh has none that keeps them.
+Result<std::string> find_known_hosts(sys::System& system, const Reached& reached) {
+  const auto& files = reached.ssh.user_known_hosts;
+  for (const auto& file : files)
+    if (const auto entry = system.entry({.path = file, .follow = true});
+        !entry.exists() || entry.kind == sys::EntryKind::file)
+      return file;
+  if (files.empty())
+    return join_path(system.identity().home, ".ssh/known_hosts");
+  return fail(
+      ErrorCode::conflict,
+      fmt::format("{}: ssh_config sends its host key to {}, which keeps nothing", reached.node.name, files.front()),
+      "remove that `UserKnownHostsFile`, or write /etc/ssh/ssh_known_hosts: add `--system`");
+}
+
 } // namespace
 
 Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input) {
@@ -119,12 +135,13 @@ Argv ssh_words(const Node& node) {
 
 Result<std::vector<Reached>> read_ssh_settings(sys::System& system, const std::vector<Node>& nodes) {
   const auto home = system.identity().home;
+  TRY_ASSIGN(const auto defaults, output_of(system, {"ssh", "-F", "none", "-G", "localhost"}));
   std::vector<Reached> reached;
   for (const auto& node : nodes) {
     Argv argv = ssh_words(node);
     argv.insert(argv.begin(), {"ssh", "-G"});
     TRY_ASSIGN(const auto said, output_of(system, argv));
-    reached.push_back({node, parse_ssh_settings(said, home), {}});
+    reached.push_back({node, parse_ssh_settings(said, home, defaults), {}});
   }
   return reached;
 }
@@ -149,18 +166,25 @@ std::string folded(const std::vector<Reached>& nodes) {
 
 Result<void> Trust::begin(const std::vector<Node>& named, const std::string& given) {
   TRY_ASSIGN(nodes, read_ssh_settings(system, named));
-  auto files = nodes.empty() ? std::vector<std::string>{} : nodes.front().ssh.identity_files;
-  if (!given.empty())
-    files = {given.ends_with(".pub") ? given.substr(0, given.size() - 4) : given};
-  for (const auto& file : files) {
-    const auto line = read_public_key(system, file);
-    if (!line && (!given.empty() || line.error().code != ErrorCode::not_found))
-      return fail(line.error());
-    if (!line)
-      continue;
-    key = file;
-    public_key = *line;
-    break;
+  std::map<std::string, std::string> lines; // of public keys, by file; "" where there is none
+  for (auto& reached : nodes) {
+    auto files = reached.ssh.identity_files;
+    if (!given.empty())
+      files = {given.ends_with(".pub") ? given.substr(0, given.size() - 4) : given};
+    for (const auto& file : files) {
+      if (!lines.contains(file)) {
+        const auto line = read_public_key(system, file);
+        if (!line && (!given.empty() || line.error().code != ErrorCode::not_found))
+          return fail(line.error());
+        lines[file] = line.value_or("");
+      }
+      if (lines[file].empty())
+        continue;
+      reached.key = file;
+      if (key.empty())
+        std::tie(key, public_key) = std::tie(file, lines[file]);
+      break;
+    }
   }
   return {};
 }
@@ -191,8 +215,6 @@ Result<std::vector<Outcome>> Trust::run_on(const std::vector<Reached>& there, Re
   request.asking.always_by_ssh = true;
   if (request.asking.ssh.size() == 1)
     request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
-  if (request.ssh_config.empty())
-    request.ssh_config = ssh_config_with_key(there, key);
   if (!request.read)
     request.read = script_outcome;
   std::vector<Node> plain;
@@ -207,6 +229,7 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
   Request request;
   request.asking.script = script_of({}, "end_well \"\"\n");
   request.asking.connect = k_first_contact;
+  request.ssh_config = ssh_config_with_key(there);
   TRY_ASSIGN(auto tried, run_on(there, std::move(request), "trying to log in"));
   for (auto& outcome : tried)
     if (outcome.state == State::ok && !changed.empty()) {
@@ -220,7 +243,9 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
 Result<void> Trust::try_mesh() {
   const auto ring = nodes_with_login();
   Request step;
-  step.asking.script = script_of({{"grant", "next"}}, k_trust_script);
+  step.asking.script =
+      script_of({{"grant", "next"}, {"options", shell_join(ssh_options(std::chrono::seconds(5)))}}, k_trust_script);
+  step.ssh_config = ssh_config_with_key(ring);
   for (std::size_t i = 0; i < ring.size(); ++i)
     step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
   TRY_ASSIGN(const auto stepped, run_on(ring, step, "going from node to node"));
@@ -235,9 +260,11 @@ Result<void> Trust::try_mesh() {
 void Trust::explain_denied() {
   for (const auto& reached : in(State::denied)) {
     auto& outcome = outcomes.at(reached.node.name);
-    if (key.empty()) {
+    if (reached.key.empty()) {
       outcome.why = "ssh does not let this user in, because there is no key";
       outcome.hint = "`ssh-keygen -t ed25519` makes one; then `sharefs nodes trust NODE`";
+    } else if (reached.key != key) {
+      outcome.hint = fmt::format("ssh uses {} for it: `sharefs nodes trust NODE` brings that key", reached.key);
     } else {
       outcome.hint = fmt::format("a password is needed once: `--password-file FILE`; or add this line to "
                                  "~/.ssh/authorized_keys there: {}",
@@ -278,7 +305,10 @@ Result<std::vector<Reached>> accept_keys(Trust& trust, std::vector<Reached> unkn
   std::map<std::string, std::set<std::string>> listed;
   if (!acceptance.list.empty() && !unknown.empty()) {
     TRY_ASSIGN(const auto text, trust.system.files().read(acceptance.list));
-    listed = parse_fingerprint_list(text, unknown);
+    auto parsed = parse_fingerprint_list(text, unknown);
+    if (!parsed)
+      return fail(parsed.error().code, acceptance.list + ": " + parsed.error().message, parsed.error().hint);
+    listed = std::move(*parsed);
   }
   std::vector<Reached> accepted;
   for (auto& reached : unknown) {
@@ -294,20 +324,22 @@ Result<plan::Plan> plan_known_hosts(const Trust& trust, const std::vector<Reache
                                     const std::string& authority, bool for_all_users) {
   std::map<std::string, std::vector<Reached>> by_file;
   const auto file_of = [&](const Reached& reached) {
-    const auto& files = reached.ssh.user_known_hosts;
-    return for_all_users   ? k_system_known_hosts
-           : files.empty() ? join_path(trust.system.identity().home, ".ssh/known_hosts")
-                           : files.front();
+    return for_all_users ? Result<std::string>(k_system_known_hosts) : find_known_hosts(trust.system, reached);
   };
-  for (const auto& reached : accepted)
-    by_file[file_of(reached)].push_back(reached);
-  if (!authority.empty() && !trust.nodes.empty())
-    by_file[file_of(trust.nodes.front())];
+  for (const auto& reached : accepted) {
+    TRY_ASSIGN(const auto file, file_of(reached));
+    by_file[file].push_back(reached);
+  }
+  std::string of_authority;
+  if (!authority.empty() && !trust.nodes.empty()) {
+    TRY_ASSIGN(of_authority, file_of(trust.nodes.front()));
+    by_file[of_authority];
+  }
   plan::Plan plan;
   for (const auto& [path, members] : by_file) {
     TRY_ASSIGN(const auto before, trust.system.files().read_if_exists(path));
     auto after = members.empty() ? before.value_or("") : with_host_keys(before.value_or(""), members);
-    if (!authority.empty() && path == file_of(trust.nodes.front()))
+    if (path == of_authority)
       after = with_authority(after, trust.nodes, authority);
     if (after == before)
       continue;

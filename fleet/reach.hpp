@@ -42,11 +42,13 @@ struct Trust {
   std::function<Result<std::vector<Outcome>>(const std::vector<Node>& nodes, Request request, const std::string& what)>
       run;
   std::vector<Reached> nodes = {};
-  std::string key = {};                         ///< file of the private key; empty: there is none
+  /// File of the private key that nodes shall accept, of the first node that has one (Reached::key); empty: there is
+  /// none.
+  std::string key = {};
   std::string public_key = {};                  ///< the one line of the public key's file
   std::map<std::string, Outcome> outcomes = {}; ///< by node
 
-  /// Finds out how ssh reaches the nodes, and which key to use: `given`, or the first existing one of ssh's.
+  /// Finds out how ssh reaches the nodes, and which key to use for each: `given`, or the first existing one of ssh's.
   Result<void> begin(const std::vector<Node>& named, const std::string& given);
   /// Returns the nodes whose outcome has this state.
   [[nodiscard]] std::vector<Reached> in(State state) const;
@@ -55,11 +57,10 @@ struct Trust {
   /// Replaces the outcomes of these nodes.
   void note(const std::vector<Outcome>& newer);
 
-  /// Runs a script by ssh on nodes whose host keys are known, each with its own input. ssh uses only the one key,
-  /// unless the request has other settings.
+  /// Runs a script by ssh on nodes whose host keys are known, each with its own input.
   [[nodiscard]] Result<std::vector<Outcome>> run_on(const std::vector<Reached>& there, Request request,
                                                     const std::string& what) const;
-  /// Tries to log in to each of these nodes with the one key, and notes the outcome. A node that denied the login
+  /// Tries to log in to each of these nodes with its one key, and notes the outcome. A node that denied the login
   /// before gets the state `changed`, with the reason `changed`; if that is empty nothing was changed.
   Result<void> try_login(const std::vector<Reached>& there, const std::string& changed = {});
   /// Lets each node that ssh can log in to log in to the next one, and notes the failures. To try all pairs would take

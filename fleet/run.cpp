@@ -259,12 +259,26 @@ class Runner {
     return status.st_mtim.tv_sec * k_thousand + status.st_mtim.tv_nsec / k_million;
   }
 
+  /// A task of one node can print frames in the name of another one. Read from both ends, the two answers differ.
   void read_stream(const Batch& batch, const sys::Completed& ended) {
-    FrameReader reader;
+    auto lines = split_lines(ended.out);
+    FrameReader reader, backwards;
     reader.add(ended.out);
+    std::ranges::reverse(lines);
+    for (const auto& line : lines)
+      backwards.add(line);
     std::vector<Outcome> fresh;
     for (const auto& node : batch.nodes) {
-      auto outcome = outcome_of(node, reader.answer(node.name), {std::nullopt, ""});
+      auto answer = reader.answer(node.name);
+      const auto first = backwards.answer(node.name);
+      if (answer.exit_code != first.exit_code || answer.document != first.document) {
+        fresh.push_back({.node = node.name,
+                         .state = State::failed,
+                         .why = "two answers came in its name, and one of them is another node's",
+                         .hint = "reach it by ssh: leave `--engine srun` out"});
+        continue;
+      }
+      auto outcome = outcome_of(node, std::move(answer), {std::nullopt, ""});
       if (outcome.state == State::not_tried) { // a single dead slurmd ends the step on all nodes
         outcome.state = State::unreachable;
         outcome.why = "no answer in the step of srun";

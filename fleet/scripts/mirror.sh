@@ -22,7 +22,8 @@ unset IFS;
 [ -z "$missing" ] || say missing yes;
 say room "$(stat -f -c "%a %S %i" .)";
 if [ "$work" != push ]; then
-  [ -z "$missing" ] || { cd /; for word; do shift; [ "$word" != ./ ] || word=./.sharefs-missing; set -- "$@" "$word"; done; };
+  [ -z "$missing" ] || { cd /; named=; for word; do shift; [ "$word" != ./ ] || { word=./.sharefs-missing; named=yes; }; set -- "$@" "$word"; done;
+    [ "$named" ] || no "rsync does not name its directory there"; };
   exec "$@";
 fi;
 said=$(umask 077; { mkdir -p "$locks" && : >>"$locks/$name.lock"; } 2>&1) || no "cannot begin: $said";

@@ -135,10 +135,10 @@ grant_mesh() {
   end_lines "$count lines of /etc/ssh/ssh_known_hosts"
 }
 
-# Logs in, as the user, from this node to the one that stdin names.
+# Logs in, as the user, from this node to the one that stdin names; `options` are those of ssh.
 grant_next() {
   read -r next
-  said=$(ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=5 -- "$next" true 2>&1 </dev/null) ||
+  said=$(ssh $options -o StrictHostKeyChecking=yes -- "$next" true 2>&1 </dev/null) ||
     no "from there to $next: $(printf %s "$said" | tail -n 1)"
   end_well ""
 }

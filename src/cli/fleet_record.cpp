@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -67,6 +68,70 @@ Result<void> check_run(const std::vector<std::string>& ids, const std::string& i
               did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
 }
 
+/// Adds the answers that came when this machine's sharefs had been killed: ssh was still there to write them down.
+void add_late_answers(const PrivateDirectory& record, const StoredRun& run,
+                      std::map<std::string, fleet::Outcome>& outcomes) {
+  for (const auto& node : run.job.nodes) {
+    if (outcomes.contains(node.name))
+      continue;
+    fleet::FrameReader reader;
+    reader.add(record.read(node.name + ".out").value_or(""));
+    if (auto answer = reader.answer(node.name); answer.exit_code)
+      outcomes.emplace(node.name, fleet::outcome_of(node, std::move(answer), {}));
+  }
+}
+
+/// True if the run may have changed something on the node, and its record does not have what: the answer was lost with
+/// this machine's sharefs, with the connection, or at the deadline.
+bool is_open(const PrivateDirectory& record, const StoredRun& run, const std::string& node,
+             const fleet::Outcome* outcome) {
+  using fleet::State;
+  if (outcome != nullptr && (is_good(outcome->state) || outcome->document.is_object()))
+    return false;
+  if (run.engine == "srun") // it has no file of the node
+    return outcome == nullptr || outcome->state == State::failed;
+  const auto out = record.read(node + ".out"); // made when the node is begun
+  return out && (outcome == nullptr || outcome->state == State::failed || outcome->state == State::timed_out ||
+                 (outcome->state == State::unreachable && !out->empty())); // the connection ended in the middle
+}
+
+/// Returns an outcome for each node whose part of the run is not undone: it is not known, or the node is not in
+/// sharefs.yaml any more. `chosen` are the nodes of the undo; another node that is still known is left out by choice.
+Result<std::vector<fleet::Outcome>> find_left(Context& context, const std::optional<PrivateDirectory>& record,
+                                              const StoredRun& run,
+                                              const std::map<std::string, fleet::Outcome>& outcomes,
+                                              const std::vector<fleet::Node>& chosen) {
+  TRY_ASSIGN(const auto known, known_nodes(context));
+  std::set<std::string> names, in_config, in_undo;
+  for (const auto& node : run.job.nodes)
+    names.insert(node.name);
+  for (const auto& [name, outcome] : outcomes)
+    names.insert(name); // also of an earlier run that this one has continued
+  for (const auto& node : known)
+    in_config.insert(node.name);
+  for (const auto& node : chosen)
+    in_undo.insert(node.name);
+  std::vector<fleet::Outcome> left;
+  for (const auto& name : names) {
+    const auto found = outcomes.find(name);
+    const auto* outcome = found == outcomes.end() ? nullptr : &found->second;
+    const auto ids = outcome != nullptr ? outcome->journal_ids() : "";
+    if (in_config.contains(name) && !in_undo.contains(name))
+      continue;
+    if (ids.empty() && record && is_open(*record, run, name, outcome))
+      left.push_back({.node = name,
+                      .state = fleet::State::failed,
+                      .why = "its answer to that run was lost: it is not known what was changed there",
+                      .hint = "`ssh NODE sharefs undo --list` shows it"});
+    else if (!ids.empty() && !in_undo.contains(name))
+      left.push_back({.node = name,
+                      .state = fleet::State::failed,
+                      .why = "it is not in sharefs.yaml any more, and keeps what the run changed there",
+                      .hint = fmt::format("`ssh NODE sharefs undo {}` takes it back", ids)});
+  }
+  return left;
+}
+
 } // namespace
 
 Result<std::string> new_record_id(Context& context, const std::string& directory) {
@@ -115,7 +180,11 @@ Result<void> find_run(Context& context, const Arguments& arguments, fleet::Reque
   TRY(check_run(ids, id));
   TRY_ASSIGN(const auto run, read_run(context, directory, id));
   job.servers_last = !run.job.servers_last;
-  TRY_ASSIGN(const auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
+  TRY_ASSIGN(auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
+  TRY_ASSIGN(const auto record, PrivateDirectory::open(context.system.files(), join_path(directory, id)));
+  if (record)
+    add_late_answers(*record, run, outcomes);
+  TRY_ASSIGN(job.before, find_left(context, record, run, outcomes, job.nodes));
   std::vector<fleet::Node> changed;
   for (auto& node : job.nodes)
     if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_ids().empty()) {

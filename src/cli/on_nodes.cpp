@@ -177,6 +177,9 @@ std::optional<Result<int>> plan_on_nodes(Context& context, fleet::Request& job) 
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
   expect_servers(job, answers.outcomes);
+  // Nodes about which nothing is asked are shown with the others.
+  answers.outcomes.insert(answers.outcomes.end(), job.before.begin(), job.before.end());
+  job.before.clear();
   for (const auto& outcome : answers.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
@@ -308,8 +311,8 @@ std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::N
   for (const auto& outcome : answers)
     if (outcome.state == State::pending)
       pending.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
-    else
-      failures += is_good(outcome.state) ? 0 : 1;
+    else if (!is_good(outcome.state) && std::ranges::find(nodes, outcome.node, &fleet::Node::name) != nodes.end())
+      ++failures;
   if (pending.empty() || context.flags.changes_nothing()) {
     show_outcomes(context, answers);
     const int code = fleet::exit_code_of(answers);
@@ -353,8 +356,10 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   if (job.at_once && !arguments.value("node-deadline"))
     job.settings.command = job.settings.check_deadline = k_copying;
   if (job.nodes.empty()) {
-    context.console.message("nothing is to be done on any node");
-    return k_exit_ok;
+    show_outcomes(context, job.before);
+    if (job.before.empty())
+      context.console.message("nothing is to be done on any node");
+    return fleet::exit_code_of(job.before);
   }
   if (!changes) {
     TRY_ASSIGN(const auto run, ask(context, std::move(job)));

@@ -136,10 +136,10 @@ class Packer {
   [[nodiscard]] sys::Command squashfs_command(int file, int input) const {
     const auto& tree = m_tree->status();
     sys::Command command;
-    command.argv = split_words(fmt::format(
-        "mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
-        "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
-        sys::k_output_file, m_packing.made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
+    command.argv = split_words(
+        fmt::format("mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
+                    "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
+                    sys::k_handed_on, m_packing.made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
     if (count_pairs_of_one_size() > k_most_pairs)
       command.argv.emplace_back("-no-duplicates");
     command.input_from = input;

@@ -51,6 +51,34 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     wait_for(lambda: not left_of(network))
 
 
+def test_undo_names_the_nodes_whose_answer_was_lost(network: Network) -> None:
+    names = cluster(network, 4)
+    gate = network.place / "gate"
+    waits = f"while [ ! -e {gate} ]; do sleep 0.05; done"
+    network.changes(names[1], 8, f"{waits}; exit 255")
+    network.changes(names[2], 9, waits)  # its answer comes when nobody reads it any more
+    process = network.start("--on", "all", "mount", "--all", "--yes", "--canary", "0", "--fanout", "2")
+    wait_for(lambda: set(names[1:3]) <= set(network.changed()))
+    kept = Path("/var/lib/sharefs/fleet")
+    wait_for(lambda: sum(len(p.read_text().splitlines()) for p in kept.glob("2*/results.jsonl")) == 2)
+    process.kill()
+    process.communicate()
+    gate.touch()
+    wait_for(lambda: not left_of(network))
+    run = network.json("nodes", "resume", "--list")["runs"][0]["run"]
+    network.nodes(["gpu[01-04]"])  # storage1 has left sharefs.yaml
+    for flags, code in (("--check", 4), ("--yes", 4)):
+        answer = network.json("--on", "all", "undo", run, flags, code=code)
+        nodes = {node["name"]: (node["state"], node["why"]) for node in answer["nodes"]}
+        assert nodes["gpu02"] == ("failed", "its answer to that run was lost: it is not known what was changed there"), nodes
+        assert "not in sharefs.yaml any more" in nodes["storage1"][1] and set(nodes) == {"storage1", *names[:3]}
+    assert nodes["gpu03"][0] == "changed"
+    lines = [line.split() for line in network.log.read_text().splitlines()]
+    assert {words[0]: words[-1] for words in lines if "'undo'" in words and "'--yes'" in words} == {"gpu01": "101", "gpu03": "9"}
+    ended = network.run("--on", "gpu02", "undo", run, "--yes", code=1)
+    assert "`ssh gpu02 sharefs undo --list`" in ended.stderr and "nothing is to be done" not in ended.stderr
+    assert "`ssh storage1 sharefs undo 100`" in ended.stderr
+
 def test_ctrl_c_names_only_what_has_begun(network: Network) -> None:
     names = cluster(network, 6)
     network.changes(names[0], 9, "exec sleep 600")

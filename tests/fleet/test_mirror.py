@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -332,6 +333,27 @@ def test_attack_a_link_takes_the_name_of_the_directory_when_it_was_checked(clust
     assert len(calls.read_text()) == 2 and (cluster.disk("gpu1") / "code").is_symlink()
     assert [path.name for path in outside.iterdir()] == ["own"]
     assert tree(cluster.disk("gpu1") / "code.was") == tree(CODE)
+
+
+def test_attack_a_link_takes_the_name_of_the_directory_here_when_it_was_measured(cluster: Cluster) -> None:
+    """Root's rsync would send what the link leads to. Its first call looks, the second one pushes."""
+    secret = cluster.network.place / "secret"
+    secret.mkdir()
+    (secret / "key").touch()
+    # Outside of the node's namespace, on the machine that pushes.
+    exchange = f'[ -L {CODE} ] || {{ mv {CODE} {CODE}.was; ln -s {secret} {CODE}; chown -h 1000 {CODE}; }}'
+    node = cluster.network.place / "gpu1.sh"
+    node.write_text(f"{exchange}\n{node.read_text()}")
+    said = cluster.network.run("mirror", "push", "code", "--to", "gpu1", "--yes", code=1)
+    assert "is a symbolic link of uid 1000" in said.stdout + said.stderr
+    assert not (cluster.disk("gpu1") / "code/key").exists()
+
+
+def test_variables_of_rsync_change_nothing(cluster: Cluster) -> None:
+    """With RSYNC_PROTECT_ARGS the script there would not find the directory among the arguments, and show the node's `/`."""
+    ran = cluster.network.run("mirror", "status", "code", "--to", "gpu1", "--json", RSYNC_PROTECT_ARGS="1")
+    mirror = json.loads(ran.stdout)["nodes"][0]["document"]["mirrors"][0]
+    assert mirror["state"] == "missing" and mirror["extra"] == 0, mirror
 
 
 def test_a_mirror_that_is_not_there_is_told_with_those_that_are(cluster: Cluster) -> None:

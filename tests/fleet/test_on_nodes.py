@@ -144,6 +144,21 @@ def test_a_node_that_says_too_much_ends_nothing_but_its_own_answer(network: Netw
     assert {node["why"] for node in answer["nodes"][:2]} == {"its output is larger than what is kept of one, and the answer is not in what was kept"}
 
 
+def test_attack_a_task_of_srun_answers_for_another_node(network: Network) -> None:
+    network.nodes(["gpu[1-3]"])
+    own, false = (frames("gpu1", document(error={"message": text}), 1) for text in ("its own", "x" * 2000))
+    twice = frames("gpu2", document()) * 2
+    srun = network.place / "bin/srun"
+    for text in (own + false, false + own):
+        network.place.joinpath("out").write_text(text + twice + frames("gpu3", document()))
+        srun.write_text(f"#!/bin/sh\ncat {network.place}/out\n")
+        srun.chmod(0o755)
+        ran = network.run("--on", "all", "--engine", "srun", "status", "--json", code=4, SLURM_JOB_ID="1")
+        nodes = {node["name"]: (node["state"], node["why"]) for node in json.loads(ran.stdout)["nodes"]}
+        assert nodes["gpu1"] == ("failed", "two answers came in its name, and one of them is another node's")
+        assert nodes["gpu2"][0] == nodes["gpu3"][0] == "ok"
+
+
 def test_an_engine_that_gives_up_is_named_where_it_did_not_come(network: Network) -> None:
     network.nodes(["gpu[1-4]"])
     for number in range(1, 5):

@@ -119,6 +119,22 @@ def test_a_key_comes_and_goes_and_nothing_else_changes(site: Site) -> None:
 
 
 
+def test_the_sites_own_ssh_config_counts(site: Site) -> None:
+    site.trust("--accept", "--yes")
+    site.here.sh("cp /root/.ssh/id_ed25519 /root/gpu2; cp /root/.ssh/id_ed25519.pub /root/gpu2.pub; cp /root/mine /root/.ssh/id_ed25519; cp /root/mine.pub /root/.ssh/id_ed25519.pub")
+    site.here.sh("printf 'Host jump\\n HostName 10.77.1.11\\nHost gpu2\\n ProxyJump jump\\nHost *\\n IdentityFile ~/gpu2\\n' >/root/.ssh/config")
+    assert site.trust("--check") == SAME, "a jump host of ~/.ssh/config"
+    site.here.sh("printf 'Host gpu2\\n IdentityFile ~/gpu2\\n' >/root/.ssh/config")
+    assert site.trust("--check", code=4) == {"gpu1": "denied", "gpu2": "ok"}, "each node's own key"
+
+
+def test_known_hosts_that_keeps_nothing_is_named(site: Site) -> None:
+    site.here.sh("printf 'StrictHostKeyChecking no\\nUserKnownHostsFile /dev/null\\n' >/root/.ssh/config")
+    said = site.sharefs("nodes", "trust", "--accept", "--yes", code=1)
+    assert "gpu1: ssh_config sends its host key to /dev/null" in said and "--system" in said
+    site.here.sh("rm /root/.ssh/config")
+
+
 def test_a_node_without_awk_is_named(site: Site) -> None:
     site.trust("--accept", "--yes")
     site.nodes["gpu1"].sh("mount --bind /dev/null $(readlink -f /usr/bin/awk)")

@@ -71,6 +71,11 @@ Result<std::string> Files::read_trusted(const std::string& path, std::size_t lim
   const auto me = ::geteuid();
   const unsigned others = me == 0 ? 022 : 002; // the group may write for a user, who often is its only member
   const auto name = shell_quote(found.resolved);
+  if (found.error_number == EPERM && !found.detail.empty())
+    return fail(
+        ErrorCode::permission, found.error().message,
+        "`namei -l " + shell_quote(path) +
+            "` shows who may write there: run `chmod go-w` on that directory, or keep the file in one of root's");
   const bool is_file = found.kind == EntryKind::file; // only files are read, so only their rights are checked
   if (is_file && found.uid != 0 && found.uid != me)
     return fail(ErrorCode::permission,

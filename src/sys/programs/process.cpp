@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/fs/walk.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
@@ -15,6 +16,8 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
 
 namespace sharefs::sys {
 namespace {
@@ -26,7 +29,7 @@ constexpr std::chrono::milliseconds k_interrupt_poll{
 constexpr std::size_t k_longest_failure = 65536; ///< bytes of the child's report that it could not start
 /// Variables by which the caller could make a program of the system load code from any directory.
 constexpr std::string_view k_code_variables[] = {"LD_",  "PYTHON",      "BASH_ENV=", "BASH_FUNC_",
-                                                 "ENV=", "GCONV_PATH=", "PERL5"};
+                                                 "ENV=", "GCONV_PATH=", "PERL5",     "RSYNC_"};
 
 /// Returns this process's environment, or a new one for another user, with the changes of `command`, as NAME=value.
 std::vector<std::string> environment_of(const Command& command) {
@@ -112,6 +115,24 @@ bool connect_streams(Start& start) {
   ::_exit(127);
 }
 
+/// Opens Command::tree as k_handed_on. This is done in the child, because the path may lie on a dead mount.
+Result<void> hand_on_tree(const std::string& path) {
+  TRY_ASSIGN(auto walked, walk_from("/", path, {.links = Links::trusted, .follow_last = true}));
+  if (!walked.is_directory())
+    return fail(ErrorCode::conflict, path + ": there is no such directory any more");
+  // The owner of a directory in the tree could replace it by a link at any moment, and the program opens files by name.
+  Fd tree(static_cast<int>(::syscall(SYS_open_tree, walked.fd.get(), "",
+                                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_NOSYMFOLLOW;
+  if (!tree ||
+      ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) != 0)
+    tree = std::move(walked.fd); // an older kernel, or a user who may not mount
+  constexpr int k_handed = 3;
+  const Fd above(::fcntl(tree.get(), F_DUPFD_CLOEXEC, k_handed + 1)); // dup2(3, 3) would leave it closed on execve(2)
+  return ::dup2(above.get(), k_handed) == k_handed ? Result<void>() : fail(errno_error(errno, path));
+}
+
 /// Executes the program, in the child. Tries each candidate as execvp(3) does, but never runs a shell for a file
 /// without `#!`.
 [[noreturn]] void execute(Start& start, const Command& command) {
@@ -132,6 +153,9 @@ bool connect_streams(Start& start) {
   const auto directory = command.directory.empty() && for_another ? std::string("/") : command.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0)
     refuse(start, errno_error(errno, "cannot run " + name + " in " + directory));
+  if (!command.tree.empty())
+    if (const auto handed = hand_on_tree(command.tree); !handed)
+      refuse(start, handed.error());
   if (command.program)
     refuse(start, exec_checked(*command.program, start.argv, start.envp));
   int error = ENOENT;

@@ -17,18 +17,22 @@ namespace sharefs::sys {
 
 struct Isolation; // sys/programs/isolation.hpp
 
-inline constexpr const char* k_output_file = "/proc/self/fd/3";
+/// Where the program opens Command::output_file or Command::tree.
+inline constexpr const char* k_handed_on = "/proc/self/fd/3";
 
 struct Command {
   Argv argv; ///< argv[0] is searched in the system's directories
   /// Variables that are added or replaced in the inherited environment, or in the new environment of `as`
   /// (environment_of()).
   std::map<std::string, std::string> environment = {};
-  std::string directory = {};  ///< working directory; empty: inherited
-  std::string input = {};      ///< the content of standard input; empty: nothing to read
-  int input_from = -1;         ///< a descriptor for standard input instead; the caller still owns it
-  int output_file = -1;        ///< a descriptor that the program can open as k_output_file; the caller still owns it
-  std::optional<User> as = {}; ///< run as this user (become()), in a new session
+  std::string directory = {}; ///< working directory; empty: inherited
+  std::string input = {};     ///< the content of standard input; empty: nothing to read
+  int input_from = -1;        ///< a descriptor for standard input instead; the caller still owns it
+  int output_file = -1;       ///< a descriptor that the program can open as k_handed_on; the caller still owns it
+  /// A directory that the program can open as k_handed_on, whatever takes its name meanwhile. Only trusted links lead
+  /// to it. For root's program no symbolic link in it leads anywhere (from Linux 5.14 on). Empty: none.
+  std::string tree = {};
+  std::optional<User> as = {};                ///< run as this user (become()), in a new session
   std::optional<CheckedProgram> program = {}; ///< the program that is executed in place of argv[0]
   std::chrono::milliseconds deadline{10'000}; ///< when it passes, the whole process group gets SIGKILL
   /// For programs that run long: Ctrl-C ends the program (`interrupted`), and the kernel ends it with this process.

@@ -123,7 +123,7 @@ TEST_CASE("a configuration that cannot be trusted: refused where it is needed, l
     REQUIRE(::chmod(host.at(path).c_str(), mode) == 0);
     CHECK(host.run({"mount", "--all"}) == 2);
     INFO(host.err);
-    CHECK_THAT(host.err, Catch::StartsWith("error: ") && Catch::Contains(reason));
+    CHECK_THAT(host.err, Catch::StartsWith("error: ") && Catch::Contains(reason) && Catch::Contains("`chmod go-w"));
     CHECK(host.run({"config", "show"}) == 2);
     CHECK(host.run({"config", "check"}) == 2);
     CHECK(host.run({"status"}) == 0);

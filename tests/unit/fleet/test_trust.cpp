@@ -46,17 +46,24 @@ TEST_CASE("ssh's own words say how it reaches a node", "[fleet]") {
   CHECK(ssh.user_known_hosts == std::vector<std::string>{"/root/.ssh/known_hosts", "/root/.ssh/known_hosts2"});
   CHECK(ssh.proxy_command.empty());
   CHECK(parse_ssh_settings("hostname a\nport 22\nhostkeyalias Rack\n", "/root").known_name() == "rack");
+  const auto site =
+      parse_ssh_settings("hostname a\nmacs m\nciphers c\ncertificatefile ~/c\n", "/root", "macs m\nciphers x\n");
+  CHECK(site.kept == std::vector<std::string>{"ciphers c", "certificatefile ~/c"});
 }
 
 TEST_CASE("a test with one key lets no other one in", "[fleet]") {
   auto one = reached("gpu1", "10.0.0.1");
   one.ssh.identity_files = {"~/.ssh/id_rsa", "~/.ssh/id_ed25519"};
-  const auto alone = ssh_config_with_key({one}, "/root/my key");
+  const auto any = ssh_config_with_key({one});
+  one.key = "/root/my key";
+  one.ssh.proxy_jump = "a,alice@jump:2222";
+  const auto alone = ssh_config_with_key({one});
   CHECK(alone.find("IdentityFile \"/root/my key\"\n") != std::string::npos);
   CHECK(alone.find("IdentitiesOnly yes") != std::string::npos);
   CHECK(alone.find("id_rsa") == std::string::npos);
   CHECK(alone.find("Include") == std::string::npos);
-  const auto any = ssh_config_with_key({one}, "");
+  CHECK(alone.find("  ProxyCommand ssh -o BatchMode=yes -J a -W '[%h]:%p' ssh://alice@jump:2222\n") !=
+        std::string::npos); // ProxyJump would look for the jump host in this text
   CHECK(any.find("IdentityFile ~/.ssh/id_rsa\n") != std::string::npos);
   CHECK(any.find("IdentitiesOnly") == std::string::npos);
 }
@@ -90,6 +97,38 @@ TEST_CASE("a list from the consoles names nodes in the ways in which it comes", 
                                              nodes);
   CHECK(listed ==
         std::map<std::string, std::set<std::string>>{{"gpu1", {"SHA256:aaa", "SHA256:ccc"}}, {"gpu2", {"SHA256:bbb"}}});
+}
+
+TEST_CASE("attack: the comment of a host key names another node", "[fleet]") {
+  const std::vector nodes{reached("gpu2", "10.0.0.2"), reached("gpu3", "gpu3")};
+  // gpu1, which is not asked about, has printed the key that answers in the place of gpu2.
+  const auto listed = parse_fingerprint_list("gpu1 256 SHA256:aaa root@gpu2 (ED25519)\n"
+                                             "gpu1: SHA256:bbb root@gpu2\n"
+                                             "10.0.0.2: 256 SHA256:ccc root@gpu3 (ED25519)\n",
+                                             nodes);
+  CHECK(listed == std::map<std::string, std::set<std::string>>{{"gpu2", {"SHA256:ccc"}}});
+  for (const auto* line : {"256 SHA256:aaa gpu2 root@gpu3", "gpu2 gpu3 SHA256:aaa"}) {
+    const auto both = parse_fingerprint_list(line, nodes);
+    REQUIRE_FALSE(both);
+    CHECK(both.error().message == "a line with SHA256:aaa names two nodes: gpu2, gpu3");
+  }
+}
+
+TEST_CASE("known_hosts that keeps nothing is passed over, and named where there is no other") {
+  test::TemporaryDirectory home;
+  sys::RealSystem system;
+  const Trust trust{.system = system, .directory = "/nowhere", .run = {}};
+  auto node = reached("gpu1", "10.0.0.1");
+  node.keys = {{"ssh-ed25519", "AAA", ""}};
+  node.ssh.user_known_hosts = {"/dev/null"};
+  const auto refused = plan_known_hosts(trust, {node}, "", false);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "gpu1: ssh_config sends its host key to /dev/null, which keeps nothing");
+  CHECK(refused.error().hint.find("--system") != std::string::npos);
+  node.ssh.user_known_hosts.push_back(home.path() + "/known_hosts2");
+  const auto plan = plan_known_hosts(trust, {node}, "", false);
+  REQUIRE(plan);
+  CHECK(std::get<plan::File>(plan->steps.at(0).action).path == home.path() + "/known_hosts2");
 }
 
 TEST_CASE("the line of an authority names all nodes, and grows", "[fleet]") {
@@ -171,6 +210,11 @@ TEST_CASE("a step brings a key to nodes and takes it away again, and who lets no
   CHECK(trust.outcomes.at("gpu2").hint.empty());
   trust.key = "/home/a/.ssh/id";
   trust.public_key = "ssh-ed25519 AAA a@b";
+  trust.nodes[0].key = "/home/a/.ssh/other";
+  trust.explain_denied();
+  CHECK(trust.outcomes.at("gpu1").hint ==
+        "ssh uses /home/a/.ssh/other for it: `sharefs nodes trust NODE` brings that key");
+  trust.nodes[0].key = trust.key;
   trust.explain_denied();
   CHECK(trust.outcomes.at("gpu1").hint.ends_with(": " + trust.public_key));
 

@@ -173,8 +173,11 @@ TEST_CASE("programs are the system's own") {
 }
 
 TEST_CASE("what brings code of other directories does not reach a program of the system") {
-  const std::pair<const char*, const char*> given[] = {
-      {"PYTHONPATH", "/planted"}, {"PYTHONSTARTUP", "/planted"}, {"BASH_ENV", "/planted"}, {"PYTHONHOME", "/planted"}};
+  const std::pair<const char*, const char*> given[] = {{"PYTHONPATH", "/planted"},
+                                                       {"PYTHONSTARTUP", "/planted"},
+                                                       {"BASH_ENV", "/planted"},
+                                                       {"PYTHONHOME", "/planted"},
+                                                       {"RSYNC_RSH", "/planted"}};
   for (const auto& [name, value] : given)
     ::setenv(name, value, 1);
   Command command;
@@ -187,6 +190,25 @@ TEST_CASE("what brings code of other directories does not reach a program of the
   CHECK(of_system.find("planted") == std::string::npos);
   CHECK(of_system.find("HOME=") != std::string::npos);
   CHECK(other.find("PYTHONPATH=/planted") != std::string::npos);
+}
+
+TEST_CASE("attack: a tree is handed on as it was found, and links of others lead neither to it nor out of it") {
+  if (::geteuid() != 0)
+    return;
+  const test::TemporaryDirectory directory;
+  directory.write("code/pkg/file", "own");
+  directory.write("secret/file", "secret");
+  Command command = shell("mv \"$1\" \"$1.was\"; cat $0/pkg/file; mv \"$1.was/pkg\" \"$1.was/p\"; "
+                          "ln -s \"$2\" \"$1.was/pkg\"; cat $0/pkg/file; readlink $0/pkg");
+  command.argv.insert(command.argv.end(), {k_handed_on, directory / "code", directory / "secret"});
+  command.tree = directory / "code";
+  const auto ended = run_process(command);
+  REQUIRE(ended);
+  CHECK(ended->out == "own" + (directory / "secret") + "\n");
+  CHECK(run_process(command).error().code == ErrorCode::conflict); // it has gone
+  std::filesystem::create_directory_symlink(directory / "secret", directory / "code");
+  REQUIRE(::lchown((directory / "code").c_str(), 65534, 65534) == 0);
+  CHECK(run_process(command).error().code == ErrorCode::permission);
 }
 
 TEST_CASE("at the deadline the whole process group is killed", "[waits]") {

@@ -133,7 +133,8 @@ class TrustNodes {
 
   /// Brings the user's key to the nodes that deny a login with it.
   Result<int> bring_key() {
-    const auto denied = m_trust.in(State::denied);
+    auto denied = m_trust.in(State::denied);
+    std::erase_if(denied, [&](const Reached& reached) { return reached.key != m_trust.key; });
     if (denied.empty())
       return k_exit_ok;
     const fleet::Granting key{.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")};

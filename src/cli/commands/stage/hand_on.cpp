@@ -27,10 +27,9 @@ constexpr std::chrono::seconds k_serve_patience{15};
 
 /// Returns the ssh command line for a node. It runs as the user who may log in there, whom sudo(8) names in SUDO_USER.
 tree::Upstream upstream_at(Context& context, const fleet::Node& node, const Argv& words) {
-  tree::Upstream upstream{
-      .name = node.name, .argv = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"}, .as = {}};
-  const auto to = fleet::ssh_words(node);
-  upstream.argv.insert(upstream.argv.end(), to.begin(), to.end());
+  tree::Upstream upstream{.name = node.name, .argv = {"ssh"}, .as = {}};
+  for (const auto& more : {fleet::ssh_options(std::chrono::seconds(5)), fleet::ssh_words(node)})
+    upstream.argv.insert(upstream.argv.end(), more.begin(), more.end());
   upstream.argv.push_back(fleet::node_line(words, true));
   if (const auto caller = context.environment("SUDO_USER"); caller && context.system.identity().uid == 0)
     if (auto user = context.system.user(*caller); user && user->uid != 0)
