@@ -51,10 +51,11 @@ struct Directory {
   std::optional<std::uint32_t> before; ///< mode of the removed directory, for undo; nullopt: the action makes one
   std::optional<std::uint32_t> after;  ///< mode of the new directory; nullopt: the action removes one
   std::optional<Actor> actor = {};
-  bool guarded = false;              ///< the step fails with `permission` if somebody else could replace the directory
-                                     ///< (see sys::WalkRule)
-  sys::FileIdentity parent = {};     ///< identity of the parent directory, as the plan saw it
-  std::optional<Access> access = {}; ///< of the removed directory, for undo; the new directory gets it
+  bool guarded = false;          ///< the step fails with `permission` if somebody else could replace the directory
+                                 ///< (see sys::WalkRule)
+  sys::FileIdentity parent = {}; ///< identity of the parent directory, as the plan saw it
+  /// Access of the removed directory, for undo: the new directory gets it. Not where an actor has removed it.
+  std::optional<Access> access = {};
   friend bool operator==(const Directory&, const Directory&) = default;
 };
 

@@ -40,7 +40,8 @@ void fill_in(Action& action, const Access& found) {
     access->before = found;
   else if (auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before) {
     directory->before = found.mode & 07777U;
-    directory->access = found;
+    if (!directory->actor)
+      directory->access = found;
   } else if (auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
     file->mode = found.mode & 07777U;
 }

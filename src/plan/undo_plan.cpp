@@ -25,18 +25,15 @@ std::set<std::string> made_directories(const JournalEntry& entry) {
   return made;
 }
 
-/// True if `begun` is the planned action, with the mode and the access that its check has found.
-bool is_same(Action planned, const Action& begun) {
-  auto* directory = std::get_if<Directory>(&planned);
-  const auto* found = std::get_if<Directory>(&begun);
-  if (directory != nullptr && found != nullptr && directory->before && found->before) {
-    directory->before = found->before;
-    directory->access = found->access;
-  }
-  auto* file = std::get_if<File>(&planned);
-  if (const auto* removed = std::get_if<File>(&begun); file != nullptr && removed != nullptr && !file->after)
-    file->mode = removed->mode;
-  return planned == begun;
+/// True if `begun` is the planned action. Its check has filled in the mode and the access of what it removes.
+bool is_same(const Action& planned, const Action& begun) {
+  const auto removes_same = [&]<class A>(const A* one) {
+    const auto* other = std::get_if<A>(&begun);
+    return one != nullptr && other != nullptr && !one->after && !other->after && one->path == other->path &&
+           one->actor == other->actor;
+  };
+  return planned == begun || removes_same(std::get_if<Directory>(&planned)) ||
+         removes_same(std::get_if<File>(&planned));
 }
 
 /// Removes the steps that `attempt`, an earlier undo of the same entry, has already done.
