@@ -27,6 +27,18 @@ void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& pl
   }
 }
 
+/// Describes why the target of a link is not used. It may lie on a disk that is not mounted now, so it is neither made
+/// nor opened to users.
+std::string link_fault(const sys::Entry& target) {
+  if (target.kind == sys::EntryKind::unknown)
+    return target.error().message;
+  return fmt::format("it is a link to {}, which {}", target.resolved,
+                     target.kind == sys::EntryKind::missing ? "does not exist"
+                     : target.kind != sys::EntryKind::directory
+                         ? "is no directory"
+                         : fmt::format("has mode {} instead of 1777", format_mode(target.mode)));
+}
+
 /// Adds the steps that make what root needs in this directory, in which every user may take a name.
 void plan_of_root(sys::System& system, const std::string& directory, const std::set<std::string>& of_root,
                   plan::Plan& plan) {
@@ -49,7 +61,10 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
   for (const auto& path : directories) {
     if (path.find('$') != std::string::npos) // the path differs in each job
       continue;
-    const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+    auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+    const bool is_link = entry.kind == sys::EntryKind::symlink;
+    if (is_link) // `run` follows a link of root, too
+      entry = system.entry({.path = path, .follow = true, .links = sys::Links::trusted, .guarded = true});
     const bool directory = entry.kind == sys::EntryKind::directory;
     const bool open = directory && (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
     if (entry.shared) // `doctor` and `run` report it
@@ -58,7 +73,7 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
       plan_of_root(system, path, of_root, plan);
       continue;
     }
-    std::string why = kept(path);
+    std::string why = is_link ? link_fault(entry) : kept(path);
     if (why.empty() && entry.kind == sys::EntryKind::missing) {
       plan_missing(system, entry, plan);
       plan_of_root(system, path, of_root, plan);

@@ -67,8 +67,9 @@ std::vector<std::string> own_directories(sys::System& system, const LocalChoice&
 /// Plans the steps that make the configured directories with mode 1777, as /tmp has it, so that each user may make a
 /// directory of their own there. A directory of root gets that mode if users cannot write to it. A directory of another
 /// user, or one that `kept` returns a reason for, is left with a note; a path with a variable is left without one.
-/// Links of users are not followed. What is `of_root` and lies in one of them is made with it, down to the first name,
-/// as root's own: otherwise a user could take that name before root needs it.
+/// Links of users are not followed. A link of root is right if its target is; otherwise a note names that. What is
+/// `of_root` and lies in one of them is made with it, down to the first name, as root's own: otherwise a user could
+/// take that name before root needs it.
 plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
                                   const std::set<std::string>& of_root,
                                   const std::function<std::string(const std::string&)>& kept);

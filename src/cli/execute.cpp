@@ -221,11 +221,13 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
                 "wait for its end, then undo it");
   if (entry.state == plan::JournalState::unreadable)
     return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", id, entry.damage),
-                "`sharefs undo --list` shows the others");
+                fmt::format("`{}` shows the others", undo_command(context, "--list")));
   auto plan = plan::plan_undo(entry, attempts);
   if (plan.empty() && !plan.notes.empty())
     return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry.command),
-                "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));
+                fmt::format("`{}` shows older changes, `{}` takes one back", undo_command(context, "--list"),
+                            undo_command(context, "ID")),
+                join(plan.notes, "\n"));
   TRY(inspect && !plan.empty() ? inspect(plan) : Result<void>());
   // An undo that was killed after its last step has done everything; unmarked, the entry would stay the newest for
   // ever.

@@ -20,6 +20,8 @@
 
 namespace sharefs::plan {
 
+using tree::Access;
+
 /// Work in a user's home is done as that user, by openat(2) with O_NOFOLLOW for every component below `beneath`:
 /// sharefs never follows a link that somebody planted.
 struct Actor {
@@ -43,7 +45,7 @@ struct File {
 
 /// Makes one directory by mkdir(2), without its parents, or removes one by rmdir(2). If the directory to make is there
 /// already, it is not changed, and undo does not remove it; this also holds for a directory that is renamed to its name
-/// meanwhile. If the directory to remove is not empty, the step fails with `busy`.
+/// meanwhile. A directory to remove that is not empty stays as it is: the step is "unchanged", and a note says so.
 struct Directory {
   std::string path;
   std::optional<std::uint32_t> before; ///< mode of the removed directory, for undo; nullopt: the action makes one
@@ -52,6 +54,8 @@ struct Directory {
   bool guarded = false;          ///< the step fails with `permission` if somebody else could replace the directory
                                  ///< (see sys::WalkRule)
   sys::FileIdentity parent = {}; ///< identity of the parent directory, as the plan saw it
+  /// Access of the removed directory, for undo: the new directory gets it. Not where an actor has removed it.
+  std::optional<Access> access = {};
   friend bool operator==(const Directory&, const Directory&) = default;
 };
 
@@ -88,8 +92,7 @@ struct ExchangeForLink {
   friend bool operator==(const ExchangeForLink&, const ExchangeForLink&) = default;
 };
 
-/// Owner, mode and default ACL of one file or directory (never recursive).
-using tree::Access;
+/// Sets owner, mode and default ACL of one file or directory (never recursive).
 struct SetAccess {
   std::string path;
   std::optional<Access> before; ///< as the plan saw it; nullopt: an earlier step of the plan makes the directory
@@ -218,6 +221,8 @@ std::vector<std::string> touched_paths(const Action& action);
 std::optional<Action> invert(const Action& action);
 /// True if the action deletes something that no undo can bring back.
 bool deletes(const Action& action);
+/// True for a tool that changes nothing by itself (RunTool::harmless).
+bool is_harmless(const Action& action);
 /// Returns {"kind": "file", ...}; bytes that are not UTF-8 are written as {"base64": "..."}.
 nlohmann::ordered_json to_json(const Action& action);
 Result<Action> action_from_json(const nlohmann::ordered_json& json);

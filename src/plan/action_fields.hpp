@@ -39,7 +39,7 @@ template <FieldsOf<File> F> auto fields(F& f) {
 }
 template <FieldsOf<Directory> D> auto fields(D& d) {
   return named("path", d.path, "mode_before", d.before, "mode_after", d.after, "parent", d.parent, "actor", d.actor,
-               "guarded", d.guarded);
+               "guarded", d.guarded, "access", d.access);
 }
 template <FieldsOf<Link> L> auto fields(L& l) {
   return named("path", l.path, "before", l.before, "after", l.after, "", l.identity, "actor", l.actor, "checked",

@@ -36,6 +36,11 @@ bool has_own_deadline(const Action& action) {
          std::holds_alternative<SetTreeAccess>(action);
 }
 
+/// True for a reload by root. A harmless tool of a user may work on what the failed step should have made.
+bool is_reload(const Action& action) {
+  return is_harmless(action) && !std::get<RunTool>(action).actor;
+}
+
 /// The state of one apply(), which its threads share. Each step's result is written by one thread only.
 class Run {
  public:
@@ -95,13 +100,17 @@ class Run {
     });
   }
 
-  /// Runs the steps of a group in order. After the first failure, the deadline, Ctrl-C or a journal that cannot be
-  /// written, the rest stays `skipped`.
+  /// Runs the steps of a group in order. After the deadline, Ctrl-C or a journal that cannot be written, the rest stays
+  /// `skipped`. After the first failure only reloads are run, and only if a step before was done: otherwise what was
+  /// changed would not be in force, as an export that is in no file any more.
   void run_group(const StepIndices& steps) {
     auto end = Clock::now() + m_options.group_deadline;
+    bool changed = false, failed = false;
     for (const auto index : steps) {
       if (interrupted() || m_stopped)
         return;
+      if (failed && !(changed && is_reload(m_plan.steps[index].action)))
+        continue;
       auto& result = m_report.results[index];
       if (Clock::now() >= end) {
         result.error = Error{ErrorCode::timeout,
@@ -113,8 +122,8 @@ class Run {
       run_step(index);
       if (has_own_deadline(m_plan.steps[index].action))
         end += result.took;
-      if (result.outcome == Outcome::failed)
-        return;
+      changed = changed || result.outcome == Outcome::done;
+      failed = failed || result.outcome == Outcome::failed;
     }
   }
 
@@ -195,7 +204,9 @@ class Run {
       return;
     m_report.error = noted.error();
     m_report.error->message = "the journal does not say how the change ended: " + m_report.error->message;
-    m_report.error->hint = fmt::format("`sharefs undo {}` can still take it back", m_report.journal_id);
+    m_report.error->hint = m_report.journal_id.empty()
+                               ? "run the command again"
+                               : fmt::format("`sharefs undo {}` can still take it back", m_report.journal_id);
   }
 
   void close_journal() {

@@ -23,9 +23,9 @@ struct ApplyOptions {
 };
 
 /// Does the steps. The intent of each step is fsynced to the journal before it begins. An action whose `before` is not
-/// found fails with `conflict`. A failure ends only its own group. After a SIGINT or SIGTERM (see interrupted()) the
-/// running steps end, the rest is skipped and Report::interrupted is set. An action whose work is done already is
-/// `unchanged`.
+/// found fails with `conflict`. A failure ends only its own group, but for the reloads of what was done. After a SIGINT
+/// or SIGTERM (see interrupted()) the running steps end, the rest is skipped and Report::interrupted is set. An action
+/// whose work is done already is `unchanged`.
 Report apply(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options);
 
 /// Does one action without a journal, so that `sharefs undo` does not know it.

@@ -38,9 +38,11 @@ template <class A> std::chrono::milliseconds deadline_of(const A& action) {
 void fill_in(Action& action, const Access& found) {
   if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
     access->before = found;
-  else if (auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before)
+  else if (auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before) {
     directory->before = found.mode & 07777U;
-  else if (auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
+    if (!directory->actor)
+      directory->access = found;
+  } else if (auto* file = std::get_if<File>(&action); file != nullptr && !file->after)
     file->mode = found.mode & 07777U;
 }
 
@@ -92,7 +94,12 @@ template <class A> Result<Acted> act_on_files(const A& action, const sys::Files&
                 "it may lie on a dead mount: run `sharefs status`");
   if (answer && !is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
-  if (answer && !std::is_same_v<A, SetImmutable>) // other actions have no reason, whatever a user's process returns
+  // A user's process must not choose what is printed. SetImmutable has no actor.
+  if (!answer)
+    return answer;
+  if constexpr (std::is_same_v<A, Directory>)
+    answer->reason = answer->reason.empty() ? "" : not_empty(action.path);
+  else if constexpr (!std::is_same_v<A, SetImmutable>)
     answer->reason.clear();
   return answer;
 }

@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/try.hpp"
+#include "tree/acl.hpp"
 
 #include <cerrno>
 #include <linux/fs.h>
@@ -11,6 +12,8 @@
 namespace sharefs::plan {
 
 namespace {
+
+constexpr std::uint32_t k_closed = 0700; ///< the mode of a new directory until it has its access
 
 Result<Acted> make(const Directory& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path, action.guarded));
@@ -29,8 +32,16 @@ Result<Acted> make(const Directory& action, const ActorRoot& base, Phase phase) 
     return fail(same.error());
   if (phase == Phase::check)
     return Outcome::done;
-  if (const auto made = sys::make_directory(found.directory.get(), found.name, *action.after); !made)
+  const auto made = sys::make_directory(found.directory.get(), found.name, action.access ? k_closed : *action.after);
+  if (!made)
     return made.error() == EEXIST ? make(action, base, Phase::check) : fail(errno_error(made.error(), action.path));
+  if (action.access) {
+    struct stat status{};
+    if (::fstat(made->get(), &status) != 0)
+      return fail(errno_error(errno, action.path));
+    TRY_ASSIGN(const auto now, tree::read_access(made->get(), status, action.path));
+    TRY(tree::set_access(made->get(), now, *action.access, action.path));
+  }
   return synced(found, action.path);
 }
 
@@ -40,14 +51,15 @@ Result<Acted> remove(const Directory& action, const ActorRoot& base, Phase phase
     return Outcome::unchanged;
   if (!found.is_directory())
     return conflict(action.path, "a directory", found.text());
-  if (phase == Phase::check)
-    return Acted{Outcome::done, Access{0, 0, found.status.st_mode & 07777U, ""}};
+  if (phase == Phase::check) {
+    TRY_ASSIGN(auto access, tree::read_access(found.fd.get(), found.status, action.path));
+    return Acted{Outcome::done, std::move(access)};
+  }
   if (::unlinkat(found.directory.get(), found.name.c_str(), AT_REMOVEDIR) != 0) {
     if (errno == ENOENT)
       return Outcome::unchanged;
     if (errno == ENOTEMPTY || errno == EEXIST)
-      return fail(ErrorCode::busy, action.path + ": the directory is not empty and was left",
-                  "move or remove what is in it, then run the command again");
+      return Acted{Outcome::unchanged, {}, not_empty(action.path)};
     if (errno == EBUSY)
       return fail(ErrorCode::busy, action.path + ": something is mounted there", "unmount it first");
     return fail(errno_error(errno, action.path));

@@ -16,7 +16,9 @@ struct Inverter {
   using Inverse = std::optional<Action>;
 
   Inverse operator()(const File& a) const { return File{a.path, a.after, a.before, a.mode, without_device(a.actor)}; }
-  Inverse operator()(const Directory& a) const { return Directory{a.path, a.after, a.before, without_device(a.actor)}; }
+  Inverse operator()(const Directory& a) const {
+    return Directory{a.path, a.after, a.before, without_device(a.actor), false, {}, a.access};
+  }
   Inverse operator()(const Link& a) const {
     return Link{a.path, a.after, a.before, without_device(a.actor), a.checked, a.identity.owner_only()};
   }
@@ -26,8 +28,7 @@ struct Inverter {
   }
   Inverse operator()(const SetAccess& a) const {
     // Without a `before` an earlier step makes the directory, and the inverse of that step removes it. So the inverse
-    // of this action has nothing to do, which is not the same as "cannot be undone". (apply() journals the access that
-    // it found, so that an undo is exact even if the directory stays.)
+    // of this action has nothing to do, which is not the same as "cannot be undone".
     return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, without_device(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
@@ -101,6 +102,11 @@ std::optional<Action> invert(const Action& action) {
 
 bool deletes(const Action& action) {
   return std::holds_alternative<RemoveTree>(action);
+}
+
+bool is_harmless(const Action& action) {
+  const auto* tool = std::get_if<RunTool>(&action);
+  return tool != nullptr && tool->harmless;
 }
 
 } // namespace sharefs::plan

@@ -77,12 +77,12 @@ class Journal {
   /// Returns the id of the newest entry, readable or not; empty if there is none. It changes with every run that
   /// changes something.
   [[nodiscard]] Result<std::string> newest_id() const;
-  /// Reads one entry. Error `not_found` with a "did you mean" hint.
+  /// Reads one entry. Error `not_found`, with a "did you mean" hint if an id is similar.
   [[nodiscard]] Result<JournalEntry> load(const std::string& id) const;
   /// Returns the newest entry that changed something and is not undone; nullopt if there is none. Entries of undos are
   /// skipped: after an undo that was killed, `sharefs undo` completes it, and after a complete one it goes further
   /// back. Entries that deleted something are skipped, too, and put into `passed` (newest first), because they cannot
-  /// be taken back as a whole. An entry that cannot be read is not skipped; it is an error.
+  /// be taken back as a whole. An entry that cannot be read is not skipped: it is returned, with its `damage`.
   [[nodiscard]] Result<std::optional<JournalEntry>> find_latest(std::vector<JournalEntry>* passed = nullptr) const;
 
   // Writing; used by apply(), under the host lock.
@@ -122,7 +122,8 @@ class Journal {
 /// `before` of each inverse finds conflicts. Steps keep their groups, so that a failure stops only its own group; the
 /// unnamed group, which ran before all others, is taken back after them. Steps without an inverse become notes. If the
 /// end of a step is not known, its inverse is planned, and is "unchanged" if the step did not happen. A harmless tool
-/// (a reload) has no inverse: it is run again once, at the end of its group. `attempts` are earlier undos of the same
+/// (a reload) has no inverse: it is run again once, at the end of its group. A directory that the entry made keeps its
+/// access until it is removed. `attempts` are earlier undos of the same
 /// entry, killed or failed: steps that one of them has already taken back are left out.
 Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
 

@@ -253,9 +253,8 @@ Result<JournalEntry> Journal::load(const std::string& id) const {
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
   if (const auto found = journal && is_name ? journal->open_below(id) : std::nullopt; !found || *found)
     return read_entry(*journal, id);
-  const auto guess = did_you_mean_hint(id, contents().value_or(Contents{}).ids());
   return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
-              guess.empty() ? "`sharefs undo --list` shows all" : guess);
+              did_you_mean_hint(id, contents().value_or(Contents{}).ids()));
 }
 
 Result<std::optional<JournalEntry>> Journal::find_latest(std::vector<JournalEntry>* passed) const {
@@ -264,10 +263,7 @@ Result<std::optional<JournalEntry>> Journal::find_latest(std::vector<JournalEntr
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     auto entry = read_entry(*contents.directory, *id);
     if (entry.state == JournalState::unreadable)
-      return fail(
-          ErrorCode::failed,
-          fmt::format("change {} cannot be read, so nothing older is taken back: {}", to_utf8(*id), entry.damage),
-          "`sharefs undo --list` shows the older ones, `sharefs undo ID` takes one back");
+      return entry;
     if (entry.is_undo() || entry.state == JournalState::undone ||
         std::ranges::none_of(entry.steps, &JournalStep::took_effect))
       continue;

@@ -51,6 +51,11 @@ Result<Acted> act(const RemoveTree& action, sys::System& system, Phase phase, co
 Result<Acted> act(const ChangeFiles& action, sys::System& system, Phase phase, const Note& note);
 Result<Acted> act(const SetTreeAccess& action, sys::System& system, Phase phase, const Note& note);
 
+/// Returns the note about a directory that is not removed.
+inline std::string not_empty(const std::string& path) {
+  return path + ": the directory is not empty and stays";
+}
+
 /// Fsyncs the directory that holds `found`, and returns `done`.
 Result<Outcome> synced(const sys::Walked& found, const std::string& path);
 

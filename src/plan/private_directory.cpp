@@ -50,7 +50,9 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files&
   TRY_ASSIGN(const auto walked, sys::walk_from(files.root(), path, {.links = sys::Links::trusted}));
   if (!walked.exists())
     return std::nullopt;
-  return check_opened(sys::Fd(::openat(walked.directory.get(), walked.name.c_str(), k_directory_flags)), path);
+  // Hints name commands for a shell, which runs outside of the root.
+  return check_opened(sys::Fd(::openat(walked.directory.get(), walked.name.c_str(), k_directory_flags)),
+                      files.real_path(path));
 }
 
 Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {

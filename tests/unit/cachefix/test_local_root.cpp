@@ -346,9 +346,13 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
   REQUIRE(::lchown((disks.directory.path() + "/link").c_str(), k_bob, k_bob) == 0);
   fs::create_symlink("/right", disks.directory.path() + "/roots-link");
   disks.make("/right/theirs", 0755, k_bob);
+  fs::create_symlink("/right", disks.directory.path() + "/to-right");
+  fs::create_symlink("/bobs", disks.directory.path() + "/to-bobs");
+  fs::create_symlink("/unmounted/x", disks.directory.path() + "/to-nothing");
   const auto plan = plan_local_directories(
       disks.system,
-      {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x", "/roots-link/z"},
+      {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x", "/roots-link/z",
+       "/to-right", "/to-bobs", "/to-nothing"},
       {"/right/staged", "/new/deep/a/b", "/new/deep/a/c", "/root-only/conda", "/bobs/x", "/nfs/x/y", "/right/theirs",
        "/elsewhere/no"},
       [](const std::string& path) { return path == "/etc/x" ? "it is the system's" : std::string(); });
@@ -357,7 +361,10 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
     steps.push_back(plan::describe(step.action));
   CHECK(steps.size() == 7);
   CHECK(std::ranges::count(plan.steps, true, &plan::Step::bookkeeping) == 3); // what a user could take from root
-  CHECK(plan.notes.size() == 3); // bob's directory, bob's link, the system's
+  REQUIRE(plan.notes.size() == 5); // bob's directory, bob's link, the system's, two links of root
+  CHECK(plan.notes[3].ends_with(
+      "to-bobs (`caches.local`) is left as it is: it is a link to /bobs, which has mode 0755 instead of 1777"));
+  CHECK(plan.notes[4].ends_with("it is a link to /unmounted/x, which does not exist"));
   for (const auto& step : plan.steps) {
     const auto done = plan::apply_action(step.action, disks.system);
     INFO(plan::describe(step.action) << (done ? "" : ": " + done.error().message));

@@ -169,6 +169,42 @@ TEST_CASE("undo takes back the newest, then the one before, then nothing", "[und
   CHECK(fs::exists(machine.at("/first")));
 }
 
+TEST_CASE("a file that is by now as undo would leave it is no step, and the change is undone", "[undo]") {
+  Machine machine;
+  plan::Plan plan;
+  plan.add("", "why", plan::File{"/f", std::nullopt, "x", 0644});
+  plan.add("", "why", plan::RunTool{{"true"}, {}, true}); // a reload
+  const auto id = machine.change(plan, "sharefs write /f");
+  fs::remove(machine.at("/f")); // by hand
+  CHECK(machine.undo({"--check"}) == 0);
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "there is nothing left to take back of " + id));
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "there is nothing to undo"));
+
+  // Between its steps it is not yet as undo leaves it.
+  plan::Plan twice;
+  twice.add("", "why", plan::File{"/g", std::nullopt, "x", 0644});
+  twice.add("", "why", plan::File{"/g", "x", "y", 0644});
+  machine.change(twice, "sharefs write /g");
+  std::ofstream(machine.at("/g"), std::ios::trunc) << "x";
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK_FALSE(fs::exists(machine.at("/g")));
+}
+
+TEST_CASE("an undo is complete although a user works in a directory that the change made", "[undo]") {
+  Machine machine;
+  plan::Plan plan;
+  plan.add("", "why", plan::make_directory("/d"));
+  machine.change(plan, "sharefs make /d");
+  std::ofstream(machine.at("/d/data")) << "x";
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "/d: the directory is not empty and stays"));
+  CHECK(machine.undo({"--yes"}) == 0);
+  CHECK(has(machine.err, "there is nothing to undo"));
+  CHECK(fs::exists(machine.at("/d/data")));
+}
+
 TEST_CASE("a conflict leaves what somebody else wrote", "[undo]") {
   Machine machine;
   machine.write("/f");
@@ -204,6 +240,7 @@ TEST_CASE("a newest change that cannot be read stops undo, and an older one is t
       std::ofstream(file.path(), std::ios::trunc) << "{";
   CHECK(machine.undo({"--yes"}) == 1);
   CHECK(has(machine.err, "change 2 cannot be read, so nothing older is taken back: its plan.json is cut off"));
+  CHECK(has(machine.err, "hint: `sharefs --root " + machine.at("") + " undo --list` shows the older ones"));
   CHECK(fs::exists(machine.at("/older")));
   CHECK(machine.undo({newest, "--yes"}) == 1);
   CHECK(has(machine.err, "change 2 cannot be read: its plan.json is cut off"));

@@ -21,6 +21,7 @@ inline std::vector<Action> samples() {
       make_directory("/home/alice/\xff", 0700, alice()),
       make_directory("/data/share/a", 0755, std::nullopt, false, {7, 11, 0U, 2000U, 0040000, 0}),
       remove_directory("/data/share", 0755, alice()),
+      Directory{"/d", 02770, std::nullopt, std::nullopt, false, {}, Access{0, 1001, 02770, "u::rwx,g::rwx,o::---"}},
       make_link("/home/alice/miniconda3/envs/llm", "/data/share/conda/llm", alice()),
       make_link("/l", "\xf0\x28"),
       remove_link("/l", "relative/../t"),

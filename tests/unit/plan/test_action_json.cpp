@@ -29,8 +29,9 @@ TEST_CASE("JSON is readable where it can be") {
         R"({"kind":"file","path":"/etc/x","before":null,"after":"a\n","mode":"0640","actor":null})");
   CHECK(dump_line(to_json(Action(make_link("/\xff", "t")))) ==
         R"({"kind":"link","path":{"base64":"L/8="},"before":null,"after":"t","actor":null,"checked":false})");
-  CHECK(dump_line(to_json(Action(remove_directory("/d", 01777)))) ==
-        R"({"kind":"directory","path":"/d","mode_before":"1777","mode_after":null,"actor":null,"guarded":false})");
+  CHECK(
+      dump_line(to_json(Action(remove_directory("/d", 01777)))) ==
+      R"({"kind":"directory","path":"/d","mode_before":"1777","mode_after":null,"actor":null,"guarded":false,"access":null})");
 }
 
 TEST_CASE("a journal of before what is changed was known by more than its name is readable") {

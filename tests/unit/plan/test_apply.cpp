@@ -75,6 +75,27 @@ TEST_CASE("a failure ends its group only") {
   CHECK_FALSE(report.ok());
 }
 
+TEST_CASE("behind a failure the reload of what was done before it still runs, and no other tool") {
+  ApplyMachine machine;
+  machine.system.machine.on_run = [](const sys::Command& command) {
+    return test::exited(command.argv[0] == "bad" ? 1 : 0);
+  };
+  const RunTool reload{{"reload"}, {}, true};
+  RunTool of_user = reload;
+  of_user.actor = Actor{{"alice", 1001, 1001, {1001}, "/home/alice"}, "/home/alice"};
+  Plan plan;
+  plan.add("a", "", make_directory("/d"));
+  plan.add("a", "", tool("bad"));
+  plan.add("a", "", of_user);
+  plan.add("a", "", tool("never"));
+  plan.add("a", "", reload);
+  plan.add("b", "", make_directory("/e")); // done already, so there is nothing to put into force
+  plan.add("b", "", tool("bad"));
+  plan.add("b", "", reload);
+  std::filesystem::create_directory(machine.root.path() + "/e");
+  CHECK(outcomes(machine.run(plan)) == "dfssdufs");
+}
+
 TEST_CASE("groups run at the same time, but no more of them than asked for") {
   ApplyMachine machine;
   std::atomic<int> now{0};
@@ -166,6 +187,17 @@ TEST_CASE("a change whose end the journal cannot take is done, and said to be mi
   CHECK(report.error->hint == "`sharefs undo 1` can still take it back");
 }
 
+TEST_CASE("an undo that finds nothing to do has no entry that could be named") {
+  ApplyMachine machine;
+  Plan plan;
+  plan.undoes = "7";
+  plan.add("", "", remove_directory("/gone"));
+  const auto report = machine.run(plan);
+  REQUIRE(report.error);
+  CHECK(report.journal_id.empty());
+  CHECK(report.error->hint == "run the command again");
+}
+
 TEST_CASE("without a journal nothing is changed") {
   ApplyMachine machine;
   test::put(machine.root.path() + "/state", "a file is in the way");
@@ -175,7 +207,8 @@ TEST_CASE("without a journal nothing is changed") {
   const auto report = machine.run(plan);
   CHECK(outcomes(report) == "ss"); // no step was at work
   REQUIRE(report.error);
-  CHECK(report.error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
+  CHECK(report.error->message.starts_with(
+      "the journal cannot be written, so nothing is changed: " + machine.root.path() + "/state"));
   CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/f"));
 }
 

@@ -15,6 +15,7 @@ TEST_CASE("an action is described in one line") {
       "make directory $'/home/alice/\\377' as alice",
       "make directory /data/share/a",
       "remove directory /data/share as alice",
+      "remove directory /d",
       "link /home/alice/miniconda3/envs/llm -> /data/share/conda/llm as alice",
       "link /l -> $'\\360('",
       "remove link /l -> relative/../t",

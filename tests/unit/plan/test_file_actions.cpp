@@ -4,6 +4,10 @@
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
 
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
 using namespace sharefs;
 using namespace sharefs::plan;
 namespace fs = std::filesystem;
@@ -62,6 +66,34 @@ TEST_CASE("what a killed writer left behind is removed, also when the work is do
   CHECK_FALSE(fs::exists(tree.at("/.z.sharefs-4194305")));
 }
 
+TEST_CASE("a killed writer's leftover lies beside the file that a link leads to") {
+  Tree tree;
+  test::put(tree.at("/real/y"), "a");
+  fs::create_symlink("real/y", tree.at("/x"));
+  test::put(tree.at("/real/.y.sharefs-4194305"), "half");
+  CHECK(tree.apply(File{"/x", "b", "a", 0644}) == "unchanged");
+  CHECK_FALSE(fs::exists(tree.at("/real/.y.sharefs-4194305")));
+}
+
+TEST_CASE("a file that even root may not replace names the flags; a hard link is reported") {
+  Tree tree;
+  test::put(tree.at("/x"), "a");
+  const sys::Fd file(::open(tree.at("/x").c_str(), O_RDONLY | O_CLOEXEC));
+  int flags = FS_IMMUTABLE_FL;
+  if (::geteuid() == 0 && ::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0) {
+    CHECK(tree.apply(File{"/x", "a", "b", 0644}) == "permission");
+    CHECK(tree.last.hint.starts_with("`lsattr -d " + tree.at("/x") + " " + tree.at("/") + "` shows the flags i and a"));
+    flags = 0;
+    REQUIRE(::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) == 0);
+  }
+  fs::create_hard_link(tree.at("/x"), tree.at("/other"));
+  std::string note;
+  CHECK(perform(File{"/x", "a", "b", 0644}, tree.system, [&](const std::string& text, bool) { note = text; }) ==
+        Outcome::done);
+  CHECK(note == "/x had another hard link, which keeps the content of before");
+  CHECK(test::content_of(tree.at("/other")) == "a");
+}
+
 TEST_CASE("a directory that somebody else has made since the plan: a mount point may be one, an export may not") {
   Tree tree;
   if (::geteuid() != 0)
@@ -90,11 +122,18 @@ TEST_CASE("Directory is made and removed") {
   CHECK(tree.last.message == "/f: expected nothing or a directory, found a file");
   CHECK(tree.apply(make_directory("/f/g")) == "failed");
 
-  CHECK(tree.apply(remove_directory("/d")) == "busy");
+  CHECK(tree.apply(remove_directory("/d")) == "unchanged"); // it is not empty
   CHECK(fs::exists(tree.at("/d/e")));
+  std::vector<std::string> notes;
+  CHECK(perform(remove_directory("/d"), tree.system, [&](const std::string& text, bool lasting) {
+          notes.push_back((lasting ? "lasting: " : "") + text);
+        }) == Outcome::unchanged);
+  CHECK(notes == std::vector<std::string>{"lasting: /d: the directory is not empty and stays"});
   const auto checked = check_action(remove_directory("/d/e"), tree.system);
   REQUIRE(checked);
-  CHECK(checked->intent == Action(remove_directory("/d/e", 02700)));
+  auto found = remove_directory("/d/e", 02700);
+  found.access = Access{::geteuid(), ::getegid(), 02700, ""};
+  CHECK(checked->intent == Action(found)); // for an exact undo
   CHECK(tree.apply(remove_directory("/d/e")) == "done");
   CHECK(tree.apply(remove_directory("/d/e")) == "unchanged");
   CHECK(tree.apply(remove_directory("/no/e")) == "unchanged");

@@ -148,8 +148,9 @@ TEST_CASE("an entry that cannot be read stops undo: no older change is taken bac
     CHECK(machine.state(newest) == JournalState::unreadable);
     CHECK_FALSE(machine.journal.load(newest)->damage.empty());
     const auto latest = machine.journal.find_latest();
-    REQUIRE_FALSE(latest);
-    CHECK(latest.error().message.starts_with("change 2 cannot be read, so nothing older is taken back: "));
+    REQUIRE((latest && *latest));
+    CHECK((*latest)->id == newest);
+    CHECK((*latest)->state == JournalState::unreadable);
     CHECK(machine.journal.load(older)->state == JournalState::complete);
   };
   for (std::size_t size = 0; size + 2 < plan.size(); ++size) { // without its last "}\n"
@@ -203,22 +204,25 @@ TEST_CASE("a journal of another user's making is never read") {
   JournalMachine machine;
   machine.record(one_step());
   const auto state = machine.root.path() + "/var/lib/sharefs";
+  const auto refuses = [&machine] {
+    const auto latest = machine.journal.find_latest();
+    return !latest || (*latest && (*latest)->state == JournalState::unreadable);
+  };
   const auto chown = [](const std::string& path, uid_t uid) { return ::lchown(path.c_str(), uid, uid) == 0; };
   for (const auto& part : {state, state + "/journal", state + "/journal/1"}) {
     CAPTURE(part);
     REQUIRE(chown(part, 54321));
-    const auto latest = machine.journal.find_latest();
-    CHECK_FALSE(latest);
+    CHECK(refuses());
     REQUIRE(chown(part, 0));
     fs::rename(part, part + ".real"); // a link to what is sound, too
     fs::create_directory_symlink(part + ".real", part);
-    CHECK_FALSE(machine.journal.find_latest());
+    CHECK(refuses());
     fs::remove(part);
     fs::rename(part + ".real", part);
     ::chmod(part.c_str(), 0770);
-    CHECK_FALSE(machine.journal.find_latest());
+    CHECK(refuses());
     ::chmod(part.c_str(), 0700);
-    CHECK(machine.journal.find_latest());
+    CHECK_FALSE(refuses());
   }
   for (const auto* name : {"plan.json", "steps.jsonl"}) {
     REQUIRE(chown(machine.at("1", name), 54321));

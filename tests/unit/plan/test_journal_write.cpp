@@ -96,7 +96,8 @@ TEST_CASE("a state directory that others could write is refused") {
   fs::create_directory(directory);
   ::chmod(directory.c_str(), 0777);
   REQUIRE_FALSE(begin());
-  CHECK(begin().error().hint == "look at what is in it, then run `chmod 0700 /var/lib/sharefs`");
+  CHECK(begin().error().hint ==
+        "look at what is in it, then run `chmod 0700 " + machine.root.path() + "/var/lib/sharefs`");
   ::chmod(directory.c_str(), 0755); // as a package makes it
   CHECK(begin());
   if (::geteuid() == 0) {

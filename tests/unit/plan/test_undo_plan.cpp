@@ -1,4 +1,5 @@
 #include "plan/apply.hpp"
+#include "plan/directory_access.hpp"
 #include "plan/journal.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
@@ -173,6 +174,58 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   CHECK(journal.load(id)->state == JournalState::complete);
   undo(id);
   CHECK(test::snapshot(root.path()) == initial);
+}
+
+TEST_CASE(
+    "a directory that is in use keeps its access when the change that made it is undone, and the undo is complete") {
+  test::TemporaryRoot root;
+  test::ScriptedSystem system(root.path(), test::willing_machine());
+  const Journal journal(system.files(), "/state");
+  const auto gid = ::geteuid() == 0 ? 54322 : ::getegid();
+  Plan plan;
+  plan.add("a", "", make_directory("/d"));
+  plan.add("a", "", SetAccess{"/d", {}, Access{::geteuid(), gid, 02770, "u::rwx,g::rwx,o::---"}});
+  plan.add("a", "", File{"/exports", std::nullopt, "x", 0644});
+  plan.add("a", "", k_reload);
+  REQUIRE(apply(plan, system, journal, {}).ok());
+  const auto changed = test::snapshot(root.path());
+  const auto undo = [&](const std::string& id) {
+    const auto report = apply(plan_undo(*journal.load(id), *journal.find_undos(id)), system, journal, {});
+    CHECK(report.ok());
+    return report.journal_id;
+  };
+  // Empty it goes, and comes back as it was.
+  const auto empty = undo("1");
+  CHECK_FALSE(std::filesystem::exists(root.path() + "/d"));
+  undo(empty);
+  CHECK(test::snapshot(root.path()) == changed);
+  const auto access = read_access(system, "/d", true);
+  REQUIRE(access);
+  CHECK(tree::same_acl(access->access.default_acl, "u::rwx,g::rwx,o::---"));
+
+  test::put(root.path() + "/d/secret", "");
+  undo("1");
+  CHECK(read_access(system, "/d", true)->access == access->access);
+  CHECK_FALSE(std::filesystem::exists(root.path() + "/exports"));
+  CHECK(system.calls().back() == "run exportfs -r");
+  CHECK(journal.load("1")->state == JournalState::undone);
+}
+
+TEST_CASE("an undo that was cut off leaves alone what was made anew at the place of a directory that it removed") {
+  test::TemporaryRoot root;
+  test::ScriptedSystem system(root.path(), test::willing_machine());
+  const Journal journal(system.files(), "/state");
+  Plan plan;
+  plan.add("a", "", make_directory("/d"));
+  plan.add("b", "", make_link("/l", "t"));
+  REQUIRE(apply(plan, system, journal, {}).ok());
+  ::chmod((root.path() + "/d").c_str(), 0700); // not as it was made
+  auto attempt = plan_undo(*journal.load("1"));
+  std::filesystem::remove(root.path() + "/l");
+  std::filesystem::create_symlink("u", root.path() + "/l");
+  CHECK_FALSE(apply(attempt, system, journal, {}).ok());
+  CHECK(described(plan_undo(*journal.load("1"), *journal.find_undos("1"))) ==
+        std::vector<std::string>{"b:remove link /l -> t"});
 }
 
 TEST_CASE("undo stops at what somebody else has changed since") {

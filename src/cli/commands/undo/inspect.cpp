@@ -4,9 +4,11 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/support.hpp"
 #include "cli/execute.hpp"
 #include "conda/environment.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -36,6 +38,31 @@ void note_conflicts(Context& context, plan::Plan& plan) {
       plan.notes.push_back(
           fmt::format("conflict: {} was {} since, and stays as it is", path, *now ? "changed" : "removed"));
   }
+}
+
+/// Removes the steps of files that already are as the undo leaves them, and have no leftover: the write had failed, or
+/// somebody has taken it back by hand. Reloads alone go with them, unless an earlier undo may have come this far.
+Result<void> drop_undone_files(Context& context, const JournalEntry& entry, plan::Plan& plan) {
+  std::map<std::string, plan::Action> last; // the last step of each file
+  const auto path_of = [](const plan::Step& step) {
+    const auto* file = std::get_if<plan::File>(&step.action);
+    return file != nullptr && !file->actor ? file->path : "";
+  };
+  for (const auto& step : plan.steps)
+    if (const auto path = path_of(step); !path.empty())
+      last.insert_or_assign(path, step.action);
+  std::erase_if(last, [&](const auto& file) {
+    const auto checked = plan::check_action(file.second, context.system);
+    return !checked || !checked->already;
+  });
+  if (last.empty())
+    return {};
+  std::erase_if(plan.steps, [&](const plan::Step& step) { return last.contains(path_of(step)); });
+  TRY_ASSIGN(const auto journal, journal_of(context));
+  TRY_ASSIGN(const auto attempts, journal.find_undos(entry.id));
+  if (attempts.empty() && std::ranges::all_of(plan.steps, plan::is_harmless, &plan::Step::action))
+    plan.steps.clear();
+  return {};
 }
 
 /// Returns a target that is gone, of a link that the plan puts where a directory is or that may only lead to what is
@@ -94,7 +121,7 @@ Result<void> check_targets(Context& context, const JournalEntry& entry, const pl
   const auto other = find_independent(context, entry);
   return fail(ErrorCode::conflict,
               fmt::format("`{}` ({}) cannot be taken back: {} is gone", entry.command, entry.id, gone),
-              other.empty() ? "`sharefs undo --list` shows all changes"
+              other.empty() ? fmt::format("`{}` shows all changes", undo_command(context, "--list"))
                             : fmt::format("`{}` takes back the newest one before it that does not depend on it",
                                           undo_command(context, other)));
 }
@@ -139,6 +166,7 @@ void note_users(Context& context, plan::Plan& plan) {
 } // namespace
 
 Result<void> inspect_undo(Context& context, const JournalEntry& entry, plan::Plan& plan) {
+  TRY(drop_undone_files(context, entry, plan));
   note_conflicts(context, plan);
   note_users(context, plan);
   return check_targets(context, entry, plan);

@@ -65,6 +65,12 @@ Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Jo
   for (const auto& entry : passed)
     context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
                                         entry.command, entry.started, entry.id));
+  if (latest && *latest && (*latest)->state == JournalState::unreadable)
+    return fail(ErrorCode::failed,
+                fmt::format("change {} cannot be read, so nothing older is taken back: {}", to_utf8((*latest)->id),
+                            (*latest)->damage),
+                fmt::format("`{}` shows the older ones, `{}` takes one back", undo_command(context, "--list"),
+                            undo_command(context, "ID")));
   return latest;
 }
 
@@ -85,8 +91,11 @@ Result<std::vector<JournalEntry>> find_entries(Context& context, const plan::Jou
                                                const std::vector<std::string>& ids) {
   std::vector<JournalEntry> entries;
   for (const auto& id : ids) {
-    TRY_ASSIGN(auto entry, journal.load(id));
-    entries.push_back(std::move(entry));
+    auto entry = journal.load(id);
+    if (!entry && entry.error().hint.empty())
+      entry.error().hint = fmt::format("`{}` shows all", undo_command(context, "--list"));
+    TRY(entry);
+    entries.push_back(std::move(*entry));
   }
   if (!entries.empty())
     return entries;
@@ -131,6 +140,7 @@ extern const CommandSpec k_undo_command{
     .description =
         "Without ID the newest change that is not undone yet; also one that was cut off by a kill or a power loss. "
         "What is no longer as that change left it is a conflict, and stays; what does not depend on it is taken back. "
+        "A directory that is not empty stays, with its access. "
         "In /etc/fstab and rc.local only what sharefs wrote there is taken back, whatever else was changed. "
         "A change that has deleted for good is passed over, and named. "
         "A newest change that cannot be read (damaged, or of a later version) stops it. An undo is a change too: "
