@@ -100,8 +100,13 @@ def forged(attacked: Cluster, node: Host) -> Iterator[None]:
         mkdir -p {STATE}/journal && tar -C {STATE}/journal -xf - --no-same-owner
         find {STATE} -type f -exec sed -i 's#"exportfs"#"/local/evil"#g; s#/etc/exports.d/#/tmp/none/#g' {{}} +
         chmod -R go+rX {STATE}"""
+    # An undo plans nothing for a file that is gone already, and no reload then.
+    exports = server.read_text("/etc/exports.d/sharefs.exports")
+    node.run("mkdir -p -m 777 /tmp/none", check=True)
+    node.write_file("/tmp/none/sharefs.exports", exports, mode=0o666)
     node.run(script, input=journal, user="alice", check=True)
     sharefs(node, "undo", "--yes", user="alice", env=ON_SHARE)
+    node.write_file("/tmp/none/sharefs.exports", exports, mode=0o666)
     node.run("rm /tmp/evil-ran", check=True)  # in a journal of her own it works: what follows depends on the owner
     node.run(f"rm -rf {STATE}", check=True)
     node.run(script, input=journal, user="bob", check=True)

@@ -63,7 +63,8 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
 
     # the share is stale, and the copy lies over its directory
     cluster.remake_filesystem("server")
-    cluster.server.run(f"chmod 2777 /srv/share && mkdir -p /srv/share/datasets/c4 && echo 1 >/srv/share/datasets/c4/one", check=True)
+    done(cluster.server, "export", "--all", "--yes")  # its access, too
+    cluster.server.run("cd /srv/share; mkdir -p datasets/c4 && echo 1 >datasets/c4/one && echo 2 >datasets/c4/two", user="alice", check=True)
     wait_until(lambda: state_of(node) == "stale", what="the client notices that its handle is stale")
     assert "--lazy" in sharefs(node, "umount", "--all", "--yes").err
     done(node, "recover", "--all", "--yes", timeout=240)
