@@ -192,7 +192,7 @@ def test_requirement_10_another_one_of_this_name_is_not_replaced(shared: Shared)
     said = shared.run("conda", "share", "env", "--from", other, "--yes", expect=1).stderr
     assert "is shared already" in said and not other.is_symlink()
     cure = said.rsplit("`sharefs ", 1)[1].split("`")[0].replace("NAME", "second")
-    shared.run(*cure.split(), "--yes")
+    shared.workshop.sharefs(*cure.split(), "--yes")  # which names the configuration
     assert other.readlink() == shared.store / "second"
 
 
@@ -377,7 +377,7 @@ def test_what_was_moved_into_the_store_by_hand_is_shared_by_the_hint(shared: Sha
     move, share = said.rsplit("from there: `", 1)[1].split("`")[0].split(" && sharefs ")
     assert move in again and share in again
     subprocess.run(move, shell=True, check=True)
-    shared.run(*share.split(), "--yes")
+    shared.workshop.sharefs(*share.split(), "--yes")
     assert os.readlink(shared.stable) == ".generations/env/0001"
     assert run_tool(shared.stable) == f"tool -I{shared.stable}/include\n"
     assert kinds(shared.workshop.verify(shared.stable)) == {}
@@ -413,7 +413,7 @@ def test_gc_deletes_what_a_share_that_was_taken_back_has_left(shared: Shared) ->
     """Not where somebody has removed the link of an environment: the original is not in its place then."""
     said = shared.share().stderr
     shared.stable.unlink()
-    assert "sharefs conda rollback env" in shared.run("conda", "gc", "env", "--yes", expect=1).stderr
+    assert " conda rollback env" in shared.run("conda", "gc", "env", "--yes", expect=1).stderr
     shared.run("conda", "rollback", "env", "--yes")
     shared.undo(said)
     shared.run("conda", "gc", "--yes")

@@ -170,7 +170,8 @@ def test_what_size_and_time_do_not_show_is_found_by_content(cluster: Cluster) ->
     assert states == {"gpu1": "ok", "gpu2": "failed", "gpu3": "ok"}
     hint = next(node["hint"] for node in answer["nodes"] if node["name"] == "gpu2")
     words = shlex.split(hint[1 : hint.index("`", 1)])[1:]
-    cluster.network.run(*words, "--yes")
+    assert words[:2] == ["--config", str(cluster.network.config)]
+    cluster.network.run(*words[2:], "--yes")
     assert same(cluster, "gpu2", MODELS)
     cluster.network.run("mirror", "verify")
 

@@ -265,9 +265,9 @@ def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
     assert "--max-failures" in network.run("--on", "all", "--max-failures", "x", "mount", "--all", "--yes", code=2).stderr
     assert "`sharefs` needs a command" in network.run("--on", "all", code=2).stderr
     assert "`sharefs help`" in network.run("--on", "all", "help", code=2).stderr
-    assert "`sharefs nodes list` shows" in network.run("--on", "all!all", "status", code=2).stderr
-    assert "`sharefs nodes resume --list`" in network.run("nodes", "resume", "x", code=1).stderr
-    assert "`sharefs nodes resume --list`" in network.run("--on", "all", "undo", "../..", code=1).stderr
+    assert " nodes list` shows" in network.run("--on", "all!all", "status", code=2).stderr
+    assert " nodes resume --list`" in network.run("nodes", "resume", "x", code=1).stderr
+    assert " nodes resume --list`" in network.run("--on", "all", "undo", "../..", code=1).stderr
     for pattern in ("", " "):
         assert "names no node" in network.run("nodes", "push", pattern, "--check", code=2).stderr, pattern
     assert "`--json` prints it" in network.run("nodes", "list", "--format", "json", code=2).stderr
