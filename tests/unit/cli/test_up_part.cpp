@@ -101,6 +101,21 @@ TEST_CASE("a mount of a server that the file does not describe is every host's",
   CHECK(find_part(host.system, *config).mounts.size() == 1);
 }
 
+TEST_CASE("what is exported without the file of sharefs is taken down, too", "[up]") {
+  Cluster host("storage1", "10.0.0.1"); // a `down` that was cut off before `exportfs -r`
+  const auto config = cluster("10.0.0.9");
+  const auto own = find_part(host.system, config).own;
+  host.directory.write("etc/exports", "");
+  host.directory.write("var/lib/nfs/etab", "/mnt/other\t10.0.0.9(rw,sync)\n");
+  const auto nothing = find_exports(host.system, config, own, true);
+  REQUIRE(nothing);
+  CHECK_FALSE(nothing->has_value());
+  host.directory.write("var/lib/nfs/etab", "/srv\t10.0.0.9(rw,sync)\n");
+  const auto found = find_exports(host.system, config, own, true);
+  REQUIRE(found);
+  CHECK(found->has_value());
+}
+
 TEST_CASE("a mount that is missing because it is for other hosts is no fault here", "[up]") {
   Cluster host("gpu2", "10.0.0.2");
   auto config = cluster("10.0.0.3"); // the only mount of the file: then it is the file that forgets this host
