@@ -16,6 +16,11 @@ bool is_there(const sys::NfsProbe* server) {
   return server != nullptr && server->usable();
 }
 
+/// Returns the command that mounts it again once it was unmounted.
+std::string way_back(const MountState& state) {
+  return state.wanted ? "sharefs mount " + shell_quote(name_of(state.point)) : "sharefs undo";
+}
+
 Diagnosis server_away(const MountState& state, const sys::NfsProbe* server) {
   const auto* stage = server == nullptr ? nullptr : server->failing();
   return about(
@@ -106,9 +111,8 @@ class Recovery {
     case Remedy::detach:
       unmount(state, find_mounts_at(m_request.seen.table, target));
       m_result.only_unmounted.push_back(target);
-      m_result.plan.notes.push_back(
-          fmt::format("{}: its server is away, so it is only unmounted; `{}` brings it back", name_of(state.point),
-                      state.wanted ? "sharefs mount " + shell_quote(name_of(state.point)) : "sharefs undo"));
+      m_result.plan.notes.push_back(fmt::format("{}: its server is away, so it is only unmounted; `{}` brings it back",
+                                                name_of(state.point), way_back(state)));
       break;
     }
   }
@@ -139,9 +143,8 @@ class Recovery {
         return wait(state, {about(state.point, Severity::error, "SF224",
                                   fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
                                               one->target, one->fs_type, target),
-                                  fmt::format("`sharefs umount {0} --lazy` detaches both, `sharefs {1} {0}` brings the "
-                                              "share back",
-                                              name, state.wanted ? "mount" : "undo"))});
+                                  fmt::format("`sharefs umount {} --lazy` detaches both, `{}` brings the share back",
+                                              name, way_back(state)))});
     // A mount that the server may refuse to mount again is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
     auto refusals = preflight(point, m_request.seen.server(point));

@@ -241,6 +241,9 @@ TEST_CASE("something else below a stale mount is not lost") {
   const auto plan = machine.plan();
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF224"));
+  CHECK(plan.diagnoses.back().hint.ends_with("`sharefs mount share` brings the share back"));
+  machine.wanted.clear(); // somebody mounted it by hand
+  CHECK(machine.plan().diagnoses.back().hint.ends_with("`sharefs undo` brings the share back"));
   CHECK(plan.blocked.size() == 1);
 }
 

@@ -101,7 +101,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
     say(std::string("sharefs: ") + fit_bytes(visible(seen.error().message), k_health_bytes - 9));
     return k_exit_unknown;
   }
-  leave_out_elsewhere(context.system, *config, seen->states);
+  leave_out_elsewhere(context.system, *config, seen->states, k_margin / 2);
   add_states(context, seen->states);
   say(health_line(seen->states));
   return std::ranges::all_of(seen->states, is_healthy) ? k_exit_ok : k_exit_failed;

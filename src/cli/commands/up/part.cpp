@@ -20,14 +20,11 @@ namespace {
 
 using exports::ClientKind;
 
-/// Deadline for resolving all names of a file together. A name without an answer counts as this host, and the server
-/// decides.
-constexpr std::chrono::milliseconds k_names_deadline{3'000};
-
 /// Decides whether clients of sharefs.yaml are this host. A name is resolved at most once, and only if no text matches.
 class Self {
  public:
-  explicit Self(sys::System& system) : m_system(system), m_identity(system.identity()) {}
+  Self(sys::System& system, std::chrono::milliseconds deadline)
+      : m_system(system), m_identity(system.identity()), m_end(sys::deadline_in(deadline)) {}
 
   bool may_be(const std::vector<std::string>& clients) {
     return std::ranges::any_of(clients, [this](const std::string& client) { return is_by_text(client); }) ||
@@ -78,7 +75,7 @@ class Self {
   sys::System& m_system;
   sys::Identity m_identity;
   std::map<std::string, bool> m_names;
-  sys::Deadline m_end = sys::deadline_in(k_names_deadline);
+  sys::Deadline m_end;
 };
 
 /// Returns the clients of the server's exports that contain the mount. They are empty if the file has no such export,
@@ -95,10 +92,10 @@ std::vector<std::string> clients_of(const config::Config& config, const mounts::
 
 } // namespace
 
-HostPart find_part(sys::System& system, const config::Config& config) {
+HostPart find_part(sys::System& system, const config::Config& config, std::chrono::milliseconds names_deadline) {
   HostPart part;
   part.own = find_own_servers(system, config);
-  Self self(system);
+  Self self(system, names_deadline);
   for (auto& point : mount_points(system, &config)) {
     const bool serves = point.here || std::ranges::any_of(part.own.servers, [&](const config::Server* server) {
                           return server->name == point.server_name;
@@ -112,19 +109,21 @@ HostPart find_part(sys::System& system, const config::Config& config) {
   return part;
 }
 
-std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config) {
-  auto part = find_part(system, config);
+std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config,
+                                                std::chrono::milliseconds names_deadline) {
+  auto part = find_part(system, config, names_deadline);
   const bool is_named = !part.mounts.empty() || !part.own.servers.empty();
   return is_named ? std::move(part.mounts) : mount_points(system, &config);
 }
 
-void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states) {
+void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states,
+                         std::chrono::milliseconds names_deadline) {
   const auto is_missing = [](const mounts::MountState& state) {
     return state.wanted && state.health == mounts::Health::missing;
   };
   if (config == nullptr || std::ranges::none_of(states, is_missing))
     return;
-  const auto points = mounts_for_host(system, *config);
+  const auto points = mounts_for_host(system, *config, names_deadline);
   std::erase_if(states, [&](const mounts::MountState& state) {
     return is_missing(state) && std::ranges::find(points, state.point.name, &mounts::MountPoint::name) == points.end();
   });

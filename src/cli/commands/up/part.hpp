@@ -18,17 +18,24 @@ struct HostPart {
   std::vector<mounts::MountPoint> mounts; ///< the mounts for this host
   std::vector<std::string> elsewhere;     ///< names of mounts whose `clients:` are other hosts
 };
+/// The deadline for resolving all names of a file together. A name without an answer counts as this host, and the
+/// server decides.
+inline constexpr std::chrono::milliseconds k_names_deadline{3'000};
+
 /// Finds the part. A mount belongs to this host if the host serves it, or if the server's `clients:` may mean this
 /// host. Only the server can decide about a netgroup, a pattern that it resolves, a name that nobody can resolve now,
 /// and about a server that the file does not describe; then the mount belongs to this host, and the server is asked
 /// when it is mounted.
-HostPart find_part(sys::System& system, const config::Config& config);
+HostPart find_part(sys::System& system, const config::Config& config,
+                   std::chrono::milliseconds names_deadline = k_names_deadline);
 
 /// Returns the mounts for this host, or all if the file does not name this host, which is a fault (check_named()).
-std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config);
+std::vector<mounts::MountPoint> mounts_for_host(sys::System& system, const config::Config& config,
+                                                std::chrono::milliseconds names_deadline = k_names_deadline);
 /// Removes the states of mounts that are missing because they are for other hosts. Names are resolved only if some are
 /// missing.
-void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states);
+void leave_out_elsewhere(sys::System& system, const config::Config* config, std::vector<mounts::MountState>& states,
+                         std::chrono::milliseconds names_deadline = k_names_deadline);
 
 /// Error `config` if the file has mounts or exports, but none for this host. It names this host, and where to add it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);
