@@ -60,7 +60,8 @@ std::set<std::string> mounted_at_boot(const BootFacts& facts, const std::vector<
 
 /// Returns why `points` must not be mounted at boot, by target. What mounts there resolves the path anew, so whoever
 /// can replace a part of it could have the share mounted over any directory of this host: `permission`. Other errors:
-/// it is not known now, because a mount above the target is absent, or does not answer.
+/// the directory does not answer. A target below a mount that is absent now has no error: who can replace it is seen
+/// once that is mounted.
 std::map<std::string, Error> find_unsafe_targets(sys::System& system, const BootFacts& facts,
                                                  const std::vector<MountPoint>& points, const sys::MountTable& table);
 

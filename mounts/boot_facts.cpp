@@ -238,11 +238,9 @@ std::map<std::string, Error> find_unsafe_targets(sys::System& system, const Boot
   std::erase_if(absent, [&](const std::string& target) { return table.at(target) != nullptr; });
   std::map<std::string, Error> unsafe;
   std::map<std::string, std::vector<std::string>> targets_in;
-  for (const auto& point : points) {
-    // Who can replace what lies below an outer mount is seen once that is mounted.
+  for (const auto& point : points)
     if (point.boot != BootWay::none && find_outer(absent, point.target).empty())
       targets_in[parent_path(point.target)].push_back(point.target);
-  }
   sys::EntryRequest questions;
   for (const auto& [directory, targets] : targets_in)
     questions.queries.push_back({.path = directory, .follow = true, .guarded = true});

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace sharefs::mounts {
@@ -138,10 +137,6 @@ class ShellReader {
   std::vector<ShellCommand> m_commands;
 };
 
-template <std::size_t N> bool is_one_of(const std::array<std::string_view, N>& words, const std::string& word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
 /// True for `exit`, and for an `exec` that does more than to redirect the output of the script.
 bool ends_script(const std::vector<std::string>& words) {
   return words[0] == "exit" ||
@@ -155,19 +150,19 @@ std::vector<ShellCommand> shell_commands(std::string_view script) {
 }
 
 std::size_t ending_line(std::string_view script) {
-  constexpr std::array<std::string_view, 7> k_opening{"if", "case", "for", "while", "until", "select", "{"};
-  constexpr std::array<std::string_view, 4> k_closing{"fi", "esac", "done", "}"};
-  constexpr std::array<std::string_view, 5> k_between{"then", "do", "else", "elif", "!"};
+  static const std::vector<std::string> k_opening{"if", "case", "for", "while", "until", "select", "{"};
+  static const std::vector<std::string> k_closing{"fi", "esac", "done", "}"};
+  static const std::vector<std::string> k_between{"then", "do", "else", "elif", "!"};
   std::size_t depth = 0;
   for (const auto& [line, words, always] : shell_commands(script)) {
     if (depth == 0 && always && ends_script(words))
       return line;
     for (const auto& word : words) {
-      if (is_one_of(k_opening, word))
+      if (contains(k_opening, word))
         ++depth;
-      else if (is_one_of(k_closing, word))
+      else if (contains(k_closing, word))
         depth -= depth > 0 ? 1 : 0;
-      else if (!is_one_of(k_between, word))
+      else if (!contains(k_between, word))
         break; // only at the begin of a command these words are the shell's
     }
   }
