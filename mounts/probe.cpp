@@ -159,14 +159,14 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     wanted.insert(others.extract(server_key(point)));
 
   std::vector<std::optional<sys::Entry>> answers;
-  in_parallel(2, 2, [&](std::size_t part) {
+  in_parallel(3, 3, [&](std::size_t part) {
     if (part == 0)
       answers = ask_mount_points(system, request, seen.table, all);
-    else
+    else if (part == 1)
       ask_servers(system, wanted, seen.servers);
+    else if (std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; }))
+      seen.takeovers = sys::read_takeovers(system.files());
   });
-  if (std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; }))
-    seen.takeovers = sys::read_takeovers(system.files());
   std::set<std::string> unwell;
   for (std::size_t index = 0; index < all.size(); ++index)
     if (!answers[index] || answers[index]->error_number != 0)

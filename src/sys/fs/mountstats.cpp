@@ -5,14 +5,13 @@
 #include "sys/fs/files.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <istream>
 #include <vector>
 
 namespace sharefs::sys {
 
 namespace {
-
-constexpr const char* k_mountstats = "/proc/self/mountstats";
-constexpr std::size_t k_most_text = 64U << 20U; ///< each mount takes about 3 KiB
 
 struct Counted {
   std::string target;
@@ -49,13 +48,12 @@ void read_line(std::string_view line, Counted& mount) {
 
 } // namespace
 
-TakeoversByTarget takeovers_in(std::string_view mountstats) {
+TakeoversByTarget takeovers_in(std::istream& mountstats) {
   constexpr std::string_view k_mounted_on = " mounted on ", k_with_type = " with fstype ";
   std::vector<Counted> mounts;
   bool is_nfs4 = false;
-  while (!mountstats.empty()) { // split_lines() is not used: it would be slow for a thousand mounts
-    const auto line = mountstats.substr(0, mountstats.find('\n'));
-    mountstats.remove_prefix(std::min(line.size() + 1, mountstats.size()));
+  for (std::string text; std::getline(mountstats, text);) {
+    const std::string_view line = text;
     if (!line.starts_with("device ")) {
       if (is_nfs4)
         read_line(trim(line), mounts.back());
@@ -84,8 +82,10 @@ TakeoversByTarget takeovers_in(std::string_view mountstats) {
 }
 
 TakeoversByTarget read_takeovers(const Files& files) {
-  const auto text = files.read_if_exists(k_mountstats, k_most_text);
-  return text && *text ? takeovers_in(**text) : TakeoversByTarget();
+  std::ifstream mountstats;
+  if (files.is_live()) // line by line: each mount takes 3 KiB, so the text of a thousand mounts is megabytes
+    mountstats.open("/proc/self/mountstats");
+  return takeovers_in(mountstats);
 }
 
 bool shows_second_host(const Takeovers& now, const Takeovers* before) {

@@ -4,9 +4,9 @@
 // xs_tcp_print_stats.)
 #include <chrono>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
-#include <string_view>
 
 namespace sharefs::sys {
 
@@ -23,8 +23,8 @@ struct Takeovers {
 using TakeoversByTarget = std::map<std::string, Takeovers, std::less<>>;
 
 /// Parses the mounts of NFS 4 in the text of mountstats. Lines that cannot be read are ignored.
-TakeoversByTarget takeovers_in(std::string_view mountstats);
-/// Reads the present counters of the kernel. Empty if they cannot be read.
+TakeoversByTarget takeovers_in(std::istream& mountstats);
+/// Reads the present counters of the kernel. Empty if they cannot be read, or if `files` are of another root.
 TakeoversByTarget read_takeovers(const Files& files);
 /// True if the counters show that a second host has the same client name. `before`, if given, was read some requests
 /// earlier for the same mount. A machine that slept longer than its lease time loses the lease in the same way, but not

@@ -3,10 +3,16 @@
 #include "support/catch.hpp"
 
 #include <optional>
+#include <sstream>
 
 using namespace sharefs::sys;
 
 namespace {
+
+TakeoversByTarget takeovers(const std::string& mountstats) {
+  std::istringstream text(mountstats);
+  return takeovers_in(text);
+}
 
 /// Of Linux 6.1, two connections; shortened.
 constexpr const char* k_text = R"(device proc mounted on /proc with fstype proc
@@ -69,14 +75,14 @@ TEST_CASE("a client whose place is taken again and again has a second host besid
             " 0 0 135 130 3\n"
             "\tper-op statistics\n\t        READ: 1 1 0 0 0 0 0 0 0\n\t " +
             std::string(name) + ": " + std::to_string(begun) + " 1 0 0 0 0 0 0 0\n";
-        return takeovers_in(text);
+        return takeovers(text);
       };
       const auto now = mounts(row.begun);
       REQUIRE(now.contains("/m"));
       const auto before = row.before ? mounts(*row.before) : TakeoversByTarget();
       CHECK(shows_second_host(now.at("/m"), row.before ? &before.at("/m") : nullptr) == row.second);
     }
-  CHECK(takeovers_in(k_text).empty()); // nothing of a client's name in it
+  CHECK(takeovers(k_text).empty()); // nothing of a client's name in it
 }
 
 TEST_CASE("a client is as old as its oldest mount") {
@@ -85,7 +91,7 @@ TEST_CASE("a client is as old as its oldest mount") {
            " with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,addr=a\n\tage:\t" + age +
            "\n\txprt:\ttcp 0 0 2 0 0 135 130 3\n\tper-op statistics\n\tEXCHANGE_ID: 6 1 0 0 0 0 0 0 0\n";
   };
-  const auto found = takeovers_in(mount("/old", "9000000") + mount("/new", "10"));
+  const auto found = takeovers(mount("/old", "9000000") + mount("/new", "10"));
   CHECK(found.at("/new").times == 4);
   CHECK_FALSE(shows_second_host(found.at("/new")));
 }
@@ -98,10 +104,10 @@ TEST_CASE("what cannot be read of mountstats counts for nothing") {
         "device s:/a mounted on /m with fstype ext4\nEXCHANGE_ID: 9",
         "device s:/a mounted on /m with fstype nfs4\nEXCHANGE_ID: x\nEXCHANGE_ID:\nxprt:\nopts:"}) {
     INFO(text);
-    CHECK(takeovers_in(text).empty());
+    CHECK(takeovers(text).empty());
   }
-  const auto found = takeovers_in("device s:/a mounted on /a\\040b with fstype nfs4\n\tage: "
-                                  "99999999999999999999\n\txprt:\ttcp 0\n\tEXCHANGE_ID: 9");
+  const auto found = takeovers("device s:/a mounted on /a\\040b with fstype nfs4\n\tage: "
+                               "99999999999999999999\n\txprt:\ttcp 0\n\tEXCHANGE_ID: 9");
   REQUIRE(found.contains("/a b"));
   CHECK(found.at("/a b").times == 7);
 }
