@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <istream>
+#include <sstream>
 #include <vector>
 
 namespace sharefs::sys {
@@ -82,10 +82,13 @@ TakeoversByTarget takeovers_in(std::istream& mountstats) {
 }
 
 TakeoversByTarget read_takeovers(const Files& files) {
-  std::ifstream mountstats;
-  if (files.is_live()) // line by line: each mount takes 3 KiB, so the text of a thousand mounts is megabytes
-    mountstats.open("/proc/self/mountstats");
-  return takeovers_in(mountstats);
+  constexpr const char* k_mountstats = "/proc/self/mountstats";
+  if (files.is_live()) { // line by line: each mount takes 3 KiB, so the text of a thousand mounts is megabytes
+    std::ifstream lines(k_mountstats);
+    return takeovers_in(lines);
+  }
+  std::istringstream text(files.read(k_mountstats).value_or(""));
+  return takeovers_in(text);
 }
 
 bool shows_second_host(const Takeovers& now, const Takeovers* before) {

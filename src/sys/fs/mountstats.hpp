@@ -24,7 +24,7 @@ using TakeoversByTarget = std::map<std::string, Takeovers, std::less<>>;
 
 /// Parses the mounts of NFS 4 in the text of mountstats. Lines that cannot be read are ignored.
 TakeoversByTarget takeovers_in(std::istream& mountstats);
-/// Reads the present counters of the kernel. Empty if they cannot be read, or if `files` are of another root.
+/// Reads the present counters of the kernel. Empty if they cannot be read.
 TakeoversByTarget read_takeovers(const Files& files);
 /// True if the counters show that a second host has the same client name. `before`, if given, was read some requests
 /// earlier for the same mount. A machine that slept longer than its lease time loses the lease in the same way, but not
