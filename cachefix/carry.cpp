@@ -148,10 +148,11 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
   if (link.command == 0 || link.launcher->tail == Tail::batch || link.options.last(Means::command_file) != nullptr)
     return false;
   const std::string& command = launch.argv[link.command];
-  if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
-      find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
-    return true;
-  return !launch.find_file(program, command, false).empty();
+  const auto is_file = [&] { return !launch.find_file(program, command, false).empty(); };
+  if (command.find_first_of(" \t\n;&|<>()") != std::string::npos) // bsub gives a shell 'cd job && python t.py'
+    return is_file();
+  return link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
+         find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr || is_file();
 }
 
 bool can_carry(const Launch& launch, const Program& program) {

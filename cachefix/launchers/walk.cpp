@@ -1,6 +1,7 @@
 #include "cachefix/launchers/walk.hpp"
 
 #include "base/argv.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -319,6 +320,19 @@ class Walker {
     }
   }
 
+  /// Returns the word behind the hosts that stand in front of the command: one for each process, unless an option names
+  /// a file of them.
+  static std::size_t skip_hosts(ChainLink& link, std::size_t at, std::size_t end) {
+    const std::string processes = link.launcher->get("hosts");
+    std::vector<GivenOption>& given = link.options.given;
+    const auto option = std::ranges::find(given, processes, &GivenOption::name);
+    if (processes.empty() || option == given.end() || link.options.last(Means::hosts) != nullptr)
+      return at;
+    const auto count = parse_number<std::size_t>(option->value).value_or(0);
+    given.push_back({.means = Means::hosts, .index = at, .value_index = at});
+    return at + std::min(count, end - at);
+  }
+
   void walk_tail(ChainLink& link, std::size_t at, std::size_t end, Program scope) {
     const Launcher& launcher = *link.launcher;
     const OptionsRead& read = link.options;
@@ -331,6 +345,7 @@ class Walker {
       return add_program(ProgramKind::shell, text->value_index, end, end, scope, false,
                          launcher.row.has("assignments") ? "env " + words : text->value);
     }
+    at = skip_hosts(link, at, end);
     while (launcher.row.has("assignments") && at < end && assign(scope, m_argv[at], at, 0))
       ++at;
     at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);

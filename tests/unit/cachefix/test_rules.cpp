@@ -12,9 +12,9 @@ using test::words;
 
 namespace {
 
-constexpr std::string_view k_keys =
-    "source programs modules verbs tail operands assignments carries hostfile export containers options names keeps of "
-    "class flags reason unless default code guard";
+constexpr std::string_view k_keys = "source programs modules verbs tail operands hosts assignments carries hostfile "
+                                    "export containers options names keeps of "
+                                    "class flags reason unless default code guard";
 
 const Row* framework_of_line(const std::string& line) {
   const Argv argv = words(line);
