@@ -114,7 +114,7 @@ class ScriptReader {
     if (program.kind == ProgramKind::shell || (is_text(program.name) && program.kind != ProgramKind::text))
       return read(program.name, line, how);
     const bool reads_input = link != nullptr && link->index == program.index; // a shell, or Python
-    if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
+    if ((reads_input && is_listed(last, "bash sbatch bsub")) || program.name == "/dev/stdin")
       for (const std::string& file : {launch.start.input, behind.empty() ? "" : behind.back()})
         read_file(file, how);
     if (is_plain_tool(program) || program.name.starts_with("--")) // an option that is not known

@@ -110,7 +110,7 @@ class Walker {
       return false; // `tmux new -d nvidia-smi`, `docker volume create`
     if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
-    return known.has("container") || (known.has("by") && !known.has("names")) ||
+    return known.has("container") || known.has("input") || (known.has("by") && !known.has("names")) ||
            (first ? starts_program(words, m_depth) : names_some_program(words, m_depth));
   }
 
@@ -349,6 +349,8 @@ class Walker {
     while (launcher.row.has("assignments") && at < end && assign(scope, m_argv[at], at, 0))
       ++at;
     at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);
+    if (at >= end && launcher.row.has("input"))
+      return add_program(ProgramKind::program, link.index, end, end, scope, false);
     if (at < end)
       link.command = at;
     const bool script = launcher.tail == Tail::script && at < end && read.last(Means::no_python) == nullptr;

@@ -13,7 +13,7 @@ using test::words;
 namespace {
 
 constexpr std::string_view k_keys = "source programs modules verbs tail operands hosts assignments carries hostfile "
-                                    "export containers options names keeps of "
+                                    "export containers options names keeps of input "
                                     "class flags reason unless default code guard";
 
 const Row* framework_of_line(const std::string& line) {
